@@ -1,0 +1,83 @@
+//! A question that only a person answers. It waits in the journal, not in a process.
+
+use alloc::{string::String, vec, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{DecisionId, FindingId};
+
+/// What a decision is about, which also says what its answers mean.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum About {
+    /// A fixer could not repair this finding.
+    Blocked { finding: FindingId },
+    /// A limit ended the run with work left.
+    Limit,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Choice {
+    /// What a person types.
+    pub key: String,
+    pub label: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Decision {
+    pub id: DecisionId,
+    pub about: About,
+    /// Who should answer, for instance `product owner`.
+    pub owner: String,
+    pub question: String,
+    pub choices: Vec<Choice>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+}
+
+/// What a person said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    pub choice: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+impl Decision {
+    pub fn blocked(id: DecisionId, finding: FindingId, question: String) -> Decision {
+        let choices = choices(&[
+            ("retry", "let a fixer try once more, with your note if you give one"),
+            ("dismiss", "it is not an issue"),
+            ("defer", "it is one, but not now"),
+        ]);
+        Decision {
+            id,
+            about: About::Blocked { finding },
+            owner: "product owner".into(),
+            question,
+            choices,
+            answer: None,
+        }
+    }
+
+    pub fn limit(id: DecisionId, question: String) -> Decision {
+        let choices = choices(&[
+            ("more", "go on with the limits' amounts once more"),
+            ("accept", "defer what is open and end the run"),
+        ]);
+        Decision { id, about: About::Limit, owner: "whoever pays".into(), question, choices, answer: None }
+    }
+
+    pub fn allows(&self, choice: &str) -> bool {
+        self.choices.iter().any(|c| c.key == choice)
+    }
+}
+
+fn choices(of: &[(&str, &str)]) -> Vec<Choice> {
+    let mut out = vec![];
+    for (key, label) in of {
+        out.push(Choice { key: (*key).into(), label: (*label).into() });
+    }
+    out
+}

@@ -1,0 +1,396 @@
+//! The replay rule, in one place: what was asked, what was recorded, what is delivered next.
+//!
+//! A host opens a desk with a run's history, lets the workflow take its turns over it and does what each turn asks:
+//! record the drafts, then perform the asks, then deliver one reply, then the next turn. Because replies reach the
+//! workflow one at a time and it is polled in between, what it asks for depends only on the *order* of the replies, and
+//! that order is the journal. A run that is replayed therefore asks for exactly what it asked before; if it does not, the
+//! desk says so with a [`Divergence`] and never guesses.
+//!
+//! The desk records nothing and performs nothing: that is the host's part. It is shared by the embedded host in `runner`
+//! and by the scripted and random ones in `testkit`, so that tests prove the rule on the code that ships.
+
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, VecDeque},
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::{
+    cell::RefCell,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use crate::{
+    effect::{Effect, Reply},
+    event::{Draft, Entry, Event},
+    host::{Host, Parked, Pending},
+    ids::{Hash, Key},
+    reason::Ending,
+    settings::Settings,
+    stamp::Stamp,
+};
+
+/// A replay that does not ask for what was recorded. Always a bug or a journal of another build; never papered over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Divergence {
+    #[error("the journal has `{recorded}` where this build asks for `{asked}`")]
+    Other { recorded: String, asked: String },
+    #[error("`{key}` was recorded with fingerprint {recorded} and is now asked with {asked}")]
+    Fingerprint { key: Key, recorded: Hash, asked: Hash },
+    #[error("the journal has `{recorded}`, which this build does not ask for")]
+    NotAskedAgain { recorded: String },
+    #[error("there is a reply to `{key}`, which was not asked")]
+    ReplyWithoutAsk { key: Key },
+    #[error("`{key}` was asked twice in one stretch")]
+    KeyTwice { key: Key },
+    #[error("`{key}` cannot be written: {cause}")]
+    Unwritable { key: Key, cause: String },
+}
+
+/// What of a journal matters for going on: the state at the last boundary and all that came after.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub state: Option<serde_json::Value>,
+    stretch: u32,
+    outs: VecDeque<Draft>,
+    ins: VecDeque<(Key, Stamp, Reply)>,
+    now: Stamp,
+}
+
+impl History {
+    pub fn of(entries: impl IntoIterator<Item = Entry>) -> History {
+        let mut history = History::default();
+        for entry in entries {
+            let Entry { id, at, event, .. } = entry;
+            match event {
+                Event::RunStarted { .. } => history.now = at,
+                Event::RunResumed { .. } | Event::RunParked(_) | Event::RunFinished(_) => {}
+                Event::Boundary { state, stretch, .. } => {
+                    history =
+                        History { state: Some(state), stretch: stretch + 1, now: at, ..History::default() };
+                }
+                Event::EffectFinished { key, reply, .. } => history.ins.push_back((key, at, reply)),
+                event => history.outs.push_back(Draft { id, event }),
+            }
+        }
+        history
+    }
+
+    /// Nothing happened since the last boundary.
+    pub fn is_empty(&self) -> bool {
+        self.outs.is_empty() && self.ins.is_empty()
+    }
+}
+
+/// An effect to perform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    pub key: Key,
+    pub effect: Effect,
+    /// It was under way when an earlier life of the run ended: look before doing it again.
+    pub again: bool,
+}
+
+/// What a turn of the workflow came to.
+#[derive(Debug)]
+pub enum Turn<T> {
+    /// Record the drafts, then perform the asks. A boundary can only be the last draft: drain before recording it, then
+    /// call [`Desk::crossed`].
+    Waiting {
+        drafts: Vec<Draft>,
+        asks: Vec<Ask>,
+    },
+    Done {
+        drafts: Vec<Draft>,
+        value: T,
+    },
+    Diverged(Divergence),
+}
+
+#[derive(Debug)]
+pub struct Desk {
+    settings: Settings,
+    inner: RefCell<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    stretch: u32,
+    notes: u32,
+    slots: BTreeMap<Key, Slot>,
+    outs: VecDeque<Draft>,
+    ins: VecDeque<(Key, Stamp, Reply)>,
+    drafts: Vec<Draft>,
+    crossing: Option<Option<Waker>>,
+    now: Stamp,
+    parked: Option<Ending>,
+    diverged: Option<Divergence>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    /// Taken when the host is told to perform it.
+    effect: Option<Effect>,
+    recorded: bool,
+    reply: Option<Reply>,
+    waker: Option<Waker>,
+}
+
+impl Desk {
+    pub fn open(settings: Settings, history: History) -> Desk {
+        let inner = Inner {
+            stretch: history.stretch,
+            notes: 0,
+            slots: BTreeMap::new(),
+            outs: history.outs,
+            ins: history.ins,
+            drafts: Vec::new(),
+            crossing: None,
+            now: history.now,
+            parked: None,
+            diverged: None,
+        };
+        Desk { settings, inner: RefCell::new(inner) }
+    }
+
+    /// Polls the workflow, delivering recorded replies one at a time, until it waits for something new.
+    pub fn turn<T>(&self, workflow: &mut Pin<Box<dyn Future<Output = T> + '_>>) -> Turn<T> {
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            let polled = workflow.as_mut().poll(&mut context);
+            let mut inner = self.inner.borrow_mut();
+            if let Some(divergence) = inner.diverged.take() {
+                return Turn::Diverged(divergence);
+            }
+            if let Poll::Ready(value) = polled {
+                let drafts = core::mem::take(&mut inner.drafts);
+                return match inner.unreplayed() {
+                    Some(divergence) if inner.parked.is_none() => Turn::Diverged(divergence),
+                    _ => Turn::Done { drafts, value },
+                };
+            }
+            match inner.ins.pop_front() {
+                Some((key, at, reply)) => {
+                    if let Err(divergence) = inner.deliver(&key, at, reply) {
+                        return Turn::Diverged(divergence);
+                    }
+                }
+                None => {
+                    if let Some(divergence) = inner.unreplayed() {
+                        return Turn::Diverged(divergence);
+                    }
+                    let drafts = core::mem::take(&mut inner.drafts);
+                    return Turn::Waiting { drafts, asks: inner.take_asks() };
+                }
+            }
+        }
+    }
+
+    /// Hands the workflow a reply that the host has just recorded; the next turn sees it.
+    pub fn deliver(&self, key: &Key, at: Stamp, reply: Reply) -> Result<(), Divergence> {
+        self.inner.borrow_mut().deliver(key, at, reply)
+    }
+
+    /// The boundary is recorded: a new stretch begins.
+    pub fn crossed(&self, at: Stamp) {
+        let mut inner = self.inner.borrow_mut();
+        inner.stretch += 1;
+        inner.notes = 0;
+        inner.slots.clear();
+        inner.now = at;
+        if let Some(Some(waker)) = inner.crossing.take() {
+            waker.wake();
+        }
+    }
+
+    /// From now on everything the workflow asks for is answered with [`Parked`].
+    pub fn park(&self, ending: Ending) {
+        let mut inner = self.inner.borrow_mut();
+        inner.parked.get_or_insert(ending);
+        for slot in inner.slots.values_mut() {
+            if let Some(waker) = slot.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    pub fn stretch(&self) -> u32 {
+        self.inner.borrow().stretch
+    }
+}
+
+impl Inner {
+    /// Something goes out: either it is what was recorded at this point, or it is new.
+    fn emit(&mut self, draft: Draft) -> bool {
+        let Some(recorded) = self.outs.pop_front() else {
+            self.drafts.push(draft);
+            return false;
+        };
+        let divergence = match (&recorded.event, &draft.event) {
+            _ if recorded.id != draft.id => Divergence::Other { recorded: recorded.id, asked: draft.id },
+            (
+                Event::EffectStarted { fingerprint: recorded, .. },
+                Event::EffectStarted { key, fingerprint, .. },
+            ) if recorded != fingerprint => Divergence::Fingerprint {
+                key: key.clone(),
+                recorded: recorded.clone(),
+                asked: fingerprint.clone(),
+            },
+            _ => return true,
+        };
+        self.diverged.get_or_insert(divergence);
+        true
+    }
+
+    fn deliver(&mut self, key: &Key, at: Stamp, reply: Reply) -> Result<(), Divergence> {
+        let Some(slot) = self.slots.get_mut(key) else {
+            return Err(Divergence::ReplyWithoutAsk { key: key.clone() });
+        };
+        slot.effect = None;
+        slot.reply = Some(reply);
+        self.now = at;
+        if let Some(waker) = slot.waker.take() {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    fn unreplayed(&self) -> Option<Divergence> {
+        let recorded = self.outs.front()?.id.clone();
+        Some(Divergence::NotAskedAgain { recorded })
+    }
+
+    fn take_asks(&mut self) -> Vec<Ask> {
+        let unasked = self.slots.iter_mut().filter(|(_, slot)| slot.reply.is_none());
+        unasked
+            .filter_map(|(key, slot)| {
+                let effect = slot.effect.take()?;
+                Some(Ask { key: key.clone(), effect, again: slot.recorded })
+            })
+            .collect()
+    }
+
+    fn note_id(&mut self, kind: &str) -> String {
+        let id = format!("{}:{}:{kind}", self.stretch, self.notes);
+        self.notes += 1;
+        id
+    }
+
+    fn start(&mut self, key: &Key, effect: Effect) -> Result<(), Divergence> {
+        if self.slots.contains_key(key) {
+            return Err(Divergence::KeyTwice { key: key.clone() });
+        }
+        let fingerprint = effect
+            .fingerprint()
+            .map_err(|cause| Divergence::Unwritable { key: key.clone(), cause: cause.to_string() })?;
+        let event = Event::EffectStarted {
+            key: key.clone(),
+            stretch: self.stretch,
+            fingerprint,
+            effect: effect.clone(),
+        };
+        let recorded = self.emit(Draft { id: format!("{}:started:{key}", self.stretch), event });
+        self.slots.insert(key.clone(), Slot { effect: Some(effect), recorded, reply: None, waker: None });
+        Ok(())
+    }
+}
+
+/// The entry of a finished effect: the host records it, then delivers.
+pub fn finished(key: &Key, stretch: u32, reply: Reply) -> Draft {
+    Draft {
+        id: format!("{stretch}:finished:{key}"),
+        event: Event::EffectFinished { key: key.clone(), stretch, reply },
+    }
+}
+
+impl Host for Desk {
+    fn perform(&self, key: Key, effect: Effect) -> Pending<'_, Reply> {
+        let mut inner = self.inner.borrow_mut();
+        if inner.parked.is_none()
+            && let Err(divergence) = inner.start(&key, effect)
+        {
+            inner.diverged.get_or_insert(divergence);
+        }
+        drop(inner);
+        Box::pin(core::future::poll_fn(move |context| self.poll_slot(&key, context)))
+    }
+
+    fn boundary(&self, key: Key, state: serde_json::Value) -> Pending<'_, ()> {
+        let mut inner = self.inner.borrow_mut();
+        if inner.parked.is_none() {
+            let stretch = inner.stretch;
+            let id = format!("{stretch}:boundary:{key}");
+            inner.emit(Draft { id, event: Event::Boundary { key, stretch, state } });
+            inner.crossing = Some(None);
+        }
+        drop(inner);
+        Box::pin(core::future::poll_fn(move |context| {
+            let mut inner = self.inner.borrow_mut();
+            if let Some(ending) = &inner.parked {
+                return Poll::Ready(Err(Parked { ending: ending.clone() }));
+            }
+            match &mut inner.crossing {
+                Some(waker) => {
+                    *waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+                None => Poll::Ready(Ok(())),
+            }
+        }))
+    }
+
+    fn note(&self, event: Event) {
+        let mut inner = self.inner.borrow_mut();
+        if inner.parked.is_none() {
+            let id = inner.note_id(event.kind());
+            inner.emit(Draft { id, event });
+        }
+    }
+
+    fn now(&self) -> Stamp {
+        self.inner.borrow().now
+    }
+
+    fn patched(&self, change: &'static str) -> bool {
+        let mut inner = self.inner.borrow_mut();
+        let marked =
+            |draft: &Draft| matches!(&draft.event, Event::Patched { change: seen } if seen == change);
+        let with_change = match inner.outs.front() {
+            Some(draft) => marked(draft),
+            // Replies that are still to be replayed were given to a build that went past here without the change.
+            None => inner.ins.is_empty(),
+        };
+        if with_change {
+            let id = inner.note_id("patched");
+            inner.emit(Draft { id, event: Event::Patched { change: change.to_string() } });
+        }
+        with_change
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl Desk {
+    fn poll_slot(&self, key: &Key, context: &mut Context<'_>) -> Poll<Result<Reply, Parked>> {
+        let mut inner = self.inner.borrow_mut();
+        if let Some(ending) = &inner.parked {
+            return Poll::Ready(Err(Parked { ending: ending.clone() }));
+        }
+        match inner.slots.get_mut(key) {
+            Some(slot) => match &slot.reply {
+                Some(reply) => Poll::Ready(Ok(reply.clone())),
+                None => {
+                    slot.waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            },
+            // The desk has diverged; the next turn says so.
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a workflow asks of the world, and what came of it.
+//!
+//! An effect is data: it is fingerprinted, journaled and performed by a host. At most 64 KB of it stand in the journal
+//! itself; the store puts what is longer into blobs without the workflow noticing.
+
+use alloc::{string::String, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    brief::{AgentReply, Task},
+    decision::{Answer, Decision},
+    ids::{DecisionId, Hash, Key},
+    limits::Usage,
+    reason::{Ending, Fault},
+    subject::Subject,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "effect", rename_all = "snake_case")]
+pub enum Effect {
+    /// Make one frozen copy of the subject and what it needs, for all reviewers of a round.
+    Freeze { subject: Subject },
+    /// Let an agent do a task.
+    Ask { task: Task },
+    /// Bring the patch that the task `by` made into the person's tree, if it may and the verify commands pass.
+    Land { by: Key, patch: Hash, allowed: Vec<String>, verify: Vec<String> },
+    /// Write a file of ours beside the subject.
+    Write { file: OwnFile, text: String },
+    /// Put a question where people see it; does not wait.
+    Post { decision: Decision },
+    /// What people said since the last look; does not wait.
+    Inbox,
+    /// There is nothing to do until a person says something: parks the run with this ending unless one did.
+    Wait { ending: Ending },
+    /// Let time pass.
+    Sleep { ms: u64 },
+}
+
+/// A file that Tribunal owns; its name is chosen by the runner's rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "file", rename_all = "snake_case")]
+pub enum OwnFile {
+    Tracker {
+        /// Hash of what was last written there: anything else on disk is a person's edit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<Hash>,
+    },
+    Metrics {
+        unix_seconds: u64,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum Reply {
+    Frozen {
+        text: String,
+        hash: Hash,
+    },
+    Agent(AgentReply),
+    /// The effect could not be done; a failing agent is a reply like any other.
+    Failed {
+        #[serde(flatten)]
+        fault: Fault,
+        #[serde(default)]
+        usage: Usage,
+    },
+    Landed {
+        /// What changed between the text before and after this landing.
+        hunks: Vec<Hunk>,
+        /// The subject's text now.
+        text: String,
+        hash: Hash,
+    },
+    NotLanded {
+        #[serde(flatten)]
+        why: Refusal,
+    },
+    Written {
+        path: String,
+        hash: Hash,
+        /// Where a version that a person had edited was put.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        aside: Option<String>,
+    },
+    Posted,
+    Requests {
+        requests: Vec<Request>,
+    },
+    Slept,
+}
+
+/// Lines `old_start..old_start+old_len` became `new_len` lines (lines count from 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hunk {
+    pub old_start: u32,
+    pub old_len: u32,
+    pub new_len: u32,
+}
+
+/// Why a patch did not land.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "refused", rename_all = "snake_case")]
+pub enum Refusal {
+    /// It touches files it may not.
+    Outside { files: Vec<String> },
+    /// Somebody else changed the same lines.
+    Conflict { line: u32 },
+    /// A verify command said no.
+    Check { command: String, output: String },
+    /// The copy it was made in is gone or no longer the one that was answered for.
+    Lost { detail: String },
+}
+
+/// What a person asks of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// Answer a decision.
+    Answer { decision: DecisionId, answer: Answer },
+    /// Go on after a park.
+    Resume,
+}
+
+impl Effect {
+    /// Equal effects have equal fingerprints, on every machine and in every release that writes the same JSON.
+    pub fn fingerprint(&self) -> Result<Hash, serde_json::Error> {
+        serde_json::to_vec(self).map(|bytes| Hash::of(&bytes))
+    }
+}

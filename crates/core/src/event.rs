@@ -1,0 +1,130 @@
+//! The journal's vocabulary: facts, owned and versioned. Everything people are shown is derived from these.
+//!
+//! Format history (`v` of an [`Entry`]):
+//! - 1: the first.
+
+use alloc::{string::String, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    decision::{Answer, Decision},
+    effect::{Effect, Refusal, Reply},
+    finding::{Finding, Raiser, Severity, Status},
+    ids::{AgentName, DecisionId, FindingId, Hash, Key, RunId},
+    level::{Level, Role},
+    limits::{Cost, Usage},
+    reason::{Ending, Fault, Outcome, Reason},
+    settings::Settings,
+    stamp::Stamp,
+    view::Counts,
+};
+
+/// The version this build writes.
+pub const EVENT_VERSION: u16 = 1;
+
+/// One line of a journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Entry {
+    pub v: u16,
+    pub run: RunId,
+    /// 1, 2, 3, … within the run.
+    pub seq: u64,
+    /// Unique within the run: an entry written twice is one entry.
+    pub id: String,
+    pub at: Stamp,
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// An entry that is not yet recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    pub id: String,
+    pub event: Event,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    // The run itself.
+    RunStarted { workflow: String, version: u32, build: String, settings: Settings },
+    RunResumed { life: u32 },
+    EffectStarted { key: Key, stretch: u32, fingerprint: Hash, effect: Effect },
+    EffectFinished { key: Key, stretch: u32, reply: Reply },
+    Boundary { key: Key, stretch: u32, state: serde_json::Value },
+    Patched { change: String },
+    RunParked(Summary),
+    RunFinished(Summary),
+
+    // What a review notes on its way.
+    LevelChosen { level: Level, why: String, panel: Vec<Role> },
+    RoundStarted { round: u32, of: u32 },
+    SeatAnswered { round: u32, role: Role, agent: AgentName, raised: u32, usage: Usage },
+    SeatIncomplete { round: u32, role: Role, agent: AgentName, fault: Fault },
+    FindingRaised { finding: Finding },
+    FindingJoined { finding: FindingId, severity: Severity, raiser: Raiser },
+    FindingMoved { finding: FindingId, to: Status, note: String },
+    FixersDealt { round: u32, iteration: u32, wave: u32, hands: Vec<Vec<FindingId>> },
+    FixerFailed { key: Key, agent: AgentName, fault: Fault },
+    PatchLanded { key: Key, findings: Vec<FindingId>, lines: u32 },
+    PatchRefused { key: Key, findings: Vec<FindingId>, why: Refusal },
+    DecisionPosted { decision: Decision },
+    DecisionAnswered { decision: DecisionId, answer: Answer },
+    RoundEnded { round: u32, new: u32, dry: bool, counts: Counts },
+    FileWritten { path: String },
+    Warned { text: String },
+}
+
+impl Event {
+    /// The `kind` in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::RunStarted { .. } => "run_started",
+            Event::RunResumed { .. } => "run_resumed",
+            Event::EffectStarted { .. } => "effect_started",
+            Event::EffectFinished { .. } => "effect_finished",
+            Event::Boundary { .. } => "boundary",
+            Event::Patched { .. } => "patched",
+            Event::RunParked(_) => "run_parked",
+            Event::RunFinished(_) => "run_finished",
+            Event::LevelChosen { .. } => "level_chosen",
+            Event::RoundStarted { .. } => "round_started",
+            Event::SeatAnswered { .. } => "seat_answered",
+            Event::SeatIncomplete { .. } => "seat_incomplete",
+            Event::FindingRaised { .. } => "finding_raised",
+            Event::FindingJoined { .. } => "finding_joined",
+            Event::FindingMoved { .. } => "finding_moved",
+            Event::FixersDealt { .. } => "fixers_dealt",
+            Event::FixerFailed { .. } => "fixer_failed",
+            Event::PatchLanded { .. } => "patch_landed",
+            Event::PatchRefused { .. } => "patch_refused",
+            Event::DecisionPosted { .. } => "decision_posted",
+            Event::DecisionAnswered { .. } => "decision_answered",
+            Event::RoundEnded { .. } => "round_ended",
+            Event::FileWritten { .. } => "file_written",
+            Event::Warned { .. } => "warned",
+        }
+    }
+}
+
+/// How a run ended or parked: the last line of every run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// None: interrupted, not ended.
+    pub outcome: Option<Outcome>,
+    pub reason: Reason,
+    pub detail: String,
+    pub rounds: u32,
+    pub findings: Counts,
+    pub cost: Cost,
+    pub tokens: u64,
+    pub elapsed_ms: u64,
+}
+
+impl Summary {
+    pub fn ending(&self) -> Ending {
+        Ending::new(self.reason, self.detail.clone())
+    }
+}

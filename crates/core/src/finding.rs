@@ -1,0 +1,204 @@
+//! A finding: one issue found, with its evidence, its status and all that ever happened to it.
+//!
+//! The format is versioned ([`FINDING_SCHEMA`]); `tribunal schema finding` prints its JSON Schema.
+//!
+//! Format history: `tribunal.finding/1` is the first.
+
+use alloc::{string::String, vec::Vec};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::{AgentName, DecisionId, FindingId},
+    level::{Role, words},
+    stamp::Stamp,
+};
+
+/// Name and version of the finding format.
+pub const FINDING_SCHEMA: &str = "tribunal.finding/1";
+
+/// Most severe first, so that sorting puts it first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    Critical,
+    High,
+    Medium,
+    Low,
+}
+
+words!(Severity { Critical = "critical", High = "high", Medium = "medium", Low = "low" });
+
+impl Severity {
+    pub const ALL: [Severity; 4] = [Severity::Critical, Severity::High, Severity::Medium, Severity::Low];
+
+    /// Reads a severity in any of the scales the sources use; BMAD's `minor` does not say which, so it is medium.
+    pub fn parse(text: &str) -> Option<Severity> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "critical" | "blocking" | "blocker" => Some(Severity::Critical),
+            "high" | "major" => Some(Severity::High),
+            "medium" | "moderate" | "minor" => Some(Severity::Medium),
+            "low" | "trivial" | "info" => Some(Severity::Low),
+            _ => None,
+        }
+    }
+
+    /// Medium or worse: what keeps a pass from being dry.
+    pub fn weighs(self) -> bool {
+        self <= Severity::Medium
+    }
+}
+
+/// What a reviewer shows for its claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "evidence", rename_all = "snake_case")]
+pub enum Evidence {
+    /// A text that stands in the subject.
+    Quote { text: String },
+    /// Something that should stand under a heading and does not.
+    Absence { heading: String, terms: Vec<String> },
+}
+
+/// Where in the subject.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Place {
+    pub file: String,
+    /// First line, counted from 1.
+    pub line: u32,
+    /// Last line.
+    pub end_line: u32,
+    /// The heading it stands under, if there is one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub section: String,
+}
+
+impl Place {
+    pub fn overlaps(&self, other: &Place) -> bool {
+        self.file == other.file && self.line <= other.end_line && other.line <= self.end_line
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Who raised a finding.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Raiser {
+    pub round: u32,
+    pub role: Role,
+    pub agent: AgentName,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Dismissal {
+    /// The evidence was not found in the subject.
+    Ungrounded,
+    /// Shown to be wrong.
+    Invalid,
+    /// A person said so.
+    Person,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Deferral {
+    /// It was there before the change under review.
+    PreExisting,
+    /// The goal does not ask for it.
+    Goal,
+    /// A person said so.
+    Person,
+}
+
+words!(Dismissal { Ungrounded = "ungrounded", Invalid = "invalid", Person = "by a person" });
+words!(Deferral { PreExisting = "pre-existing", Goal = "outside the goal", Person = "by a person" });
+
+/// What has become of a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Status {
+    Open,
+    /// A fixer has it.
+    Assigned,
+    /// Its fix landed and was verified by us.
+    Fixed,
+    /// A fixer could not repair it; a person is asked.
+    Blocked {
+        decision: DecisionId,
+    },
+    Dismissed {
+        why: Dismissal,
+    },
+    Deferred {
+        why: Deferral,
+    },
+}
+
+impl Status {
+    pub fn word(&self) -> &'static str {
+        match self {
+            Status::Open => "open",
+            Status::Assigned => "assigned",
+            Status::Fixed => "fixed",
+            Status::Blocked { .. } => "blocked",
+            Status::Dismissed { .. } => "dismissed",
+            Status::Deferred { .. } => "deferred",
+        }
+    }
+
+    /// Still to be repaired by somebody.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Status::Open | Status::Assigned)
+    }
+}
+
+/// One line of a finding's history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    pub at: Stamp,
+    #[serde(flatten)]
+    pub status: Status,
+    pub note: String,
+}
+
+/// A finding as the court keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    pub id: FindingId,
+    pub severity: Severity,
+    pub category: String,
+    pub description: String,
+    #[serde(flatten)]
+    pub evidence: Evidence,
+    /// The true place, found by us; none when it was not found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub suggested_fix: String,
+    pub raisers: Vec<Raiser>,
+    #[serde(flatten)]
+    pub status: Status,
+    /// Close to a finding that was thought done; told apart on purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maybe_same_as: Option<FindingId>,
+    pub history: Vec<Step>,
+}
+
+impl Finding {
+    /// The only way a status changes: with a stamp and a note.
+    pub fn move_to(&mut self, status: Status, at: Stamp, note: impl Into<String>) {
+        self.history.push(Step { at, status: status.clone(), note: note.into() });
+        self.status = status;
+    }
+
+    /// The last thing said of it.
+    pub fn last_note(&self) -> &str {
+        self.history.last().map_or("", |step| step.note.as_str())
+    }
+}

@@ -1,0 +1,109 @@
+//! Names of things, each its own type, so that a run can never be taken for a finding.
+//!
+//! Ids are made where the thing is made (`runner` for runs, [`crate::merge`] for findings); this module only says what
+//! they look like.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id!(
+    /// One durable execution, for instance `prd-k3f9`.
+    RunId
+);
+text_id!(
+    /// An agent as the settings name it, for instance `claude-code`.
+    AgentName
+);
+text_id!(
+    /// The content hash of a blob (BLAKE3, hex).
+    Hash
+);
+text_id!(
+    /// A question to a person, `D1`, `D2`, …; unique within a run.
+    DecisionId
+);
+text_id!(
+    /// The name of one effect, for instance `round-2/review/adversarial`; unique between two boundaries of a run.
+    Key
+);
+
+impl Hash {
+    pub fn of(bytes: &[u8]) -> Hash {
+        Hash(blake3::hash(bytes).to_hex().to_string())
+    }
+
+    /// The first twelve digits: enough for people.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
+impl Key {
+    /// `parent/child`.
+    pub fn child(&self, name: &str) -> Key {
+        Key(format!("{}/{name}", self.0))
+    }
+}
+
+/// A finding of one run: `F1`, `F2`, … in the order of their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "String")]
+pub struct FindingId(pub u32);
+
+impl FindingId {
+    pub fn parse(text: &str) -> Option<FindingId> {
+        let digits = text.strip_prefix('F').or_else(|| text.strip_prefix('f'))?;
+        digits.parse().ok().map(FindingId)
+    }
+}
+
+impl fmt::Display for FindingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "F{}", self.0)
+    }
+}
+
+impl Serialize for FindingId {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for FindingId {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        FindingId::parse(&text)
+            .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is not a finding id such as F3")))
+    }
+}

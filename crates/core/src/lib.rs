@@ -1,0 +1,35 @@
+//! What Tribunal decides: the vocabulary, the rules and the workflows.
+//!
+//! A workflow is plain `async` code over the [`host::Host`] trait; a rule is a plain function. Everything here is a
+//! function of its inputs: given the same replies in the same order a workflow asks for the same things, which is what
+//! lets a run be killed at any instant and go on.
+//!
+//! Not here, on purpose: files, processes, clocks, databases, terminals. The crate is `no_std` and its dependencies are
+//! on an allow-list, so that it *cannot* do any of that. Effects are performed in `runner`, shown in `report`, kept in
+//! `store`; agents' languages are translated in `agents`, BMAD's files in `bmad`.
+#![no_std]
+
+extern crate alloc;
+
+pub mod brief;
+pub mod decision;
+pub mod desk;
+pub mod effect;
+pub mod event;
+pub mod finding;
+pub mod ground;
+pub mod host;
+pub mod ids;
+pub mod level;
+pub mod limits;
+pub mod merge;
+pub mod metrics;
+pub mod reason;
+pub mod review;
+pub mod settings;
+pub mod stamp;
+pub mod subject;
+pub mod text;
+pub mod tracker;
+pub mod view;
+pub mod waves;

@@ -1,0 +1,211 @@
+//! What a run may use, what it has used, and the guard between the two. Nothing is ever unlimited.
+
+use alloc::{format, string::String};
+use core::{fmt, ops::AddAssign};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::reason::{Ending, Reason};
+
+/// Money in millionths, so that sums are exact; a plain number in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(with = "f64")]
+pub struct Cost(pub u64);
+
+impl Cost {
+    pub fn of(amount: f64) -> Cost {
+        // A negative or absurd amount is somebody's bug; it must not become a credit.
+        if amount.is_finite() && amount > 0.0 { Cost((amount * 1e6 + 0.5) as u64) } else { Cost(0) }
+    }
+
+    pub fn amount(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2}", self.amount())
+    }
+}
+
+impl Serialize for Cost {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(self.amount())
+    }
+}
+
+impl<'de> Deserialize<'de> for Cost {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        f64::deserialize(from).map(Cost::of)
+    }
+}
+
+/// What one agent call used, as far as the agent said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// Tokens read from the provider's cache; they weigh a tenth.
+    pub cached_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+impl Usage {
+    pub fn weighted(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens).saturating_add(self.cached_tokens / 10)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    pub rounds: u32,
+    /// Per round.
+    pub fix_iterations: u32,
+    /// Agent tasks failed in a row.
+    pub failures: u32,
+    /// Distinct valid findings, open or fixed.
+    pub findings: u32,
+    /// Awake time.
+    pub runtime_ms: u64,
+    pub cost: Cost,
+    /// Weighted, counted for calls whose cost was not reported.
+    pub tokens: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            rounds: 3,
+            fix_iterations: 3,
+            failures: 5,
+            findings: 50,
+            runtime_ms: 2 * 3_600_000,
+            cost: Cost(5_000_000),
+            tokens: 1_000_000,
+        }
+    }
+}
+
+/// What a run has used. A person who answers `more` to a halt gets the limits' amounts once more: `grants` counts that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Spent {
+    pub failures_in_a_row: u32,
+    pub cost: Cost,
+    pub tokens: u64,
+    /// Tokens of calls that came without a cost.
+    pub uncosted_tokens: u64,
+    pub grants: u32,
+}
+
+impl Spent {
+    pub fn add(&mut self, usage: &Usage) {
+        self.tokens = self.tokens.saturating_add(usage.weighted());
+        match usage.cost {
+            Some(cost) => self.cost += cost,
+            None => self.uncosted_tokens = self.uncosted_tokens.saturating_add(usage.weighted()),
+        }
+    }
+
+    /// How often each amount may be used.
+    pub fn shares(&self) -> u32 {
+        self.grants + 1
+    }
+}
+
+/// The guard before every step: the first limit that is used up, if any.
+pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Option<Ending> {
+    let shares = spent.shares();
+    let many = u64::from(shares);
+    let halt = |reason, used: String, of: String| {
+        Some(Ending::new(reason, format!("{used} of {of} {}", unit(reason))))
+    };
+    if spent.failures_in_a_row >= limits.failures {
+        return halt(
+            Reason::Failures,
+            format!("{}", spent.failures_in_a_row),
+            format!("{}", limits.failures),
+        );
+    }
+    if awake_ms >= limits.runtime_ms.saturating_mul(many) {
+        let minutes = |ms: u64| format!("{}", ms / 60_000);
+        return halt(Reason::Runtime, minutes(awake_ms), minutes(limits.runtime_ms.saturating_mul(many)));
+    }
+    if findings > limits.findings.saturating_mul(shares) {
+        return halt(
+            Reason::Findings,
+            format!("{findings}"),
+            format!("{}", limits.findings.saturating_mul(shares)),
+        );
+    }
+    if spent.cost.0 >= limits.cost.0.saturating_mul(many) {
+        let of = Cost(limits.cost.0.saturating_mul(many));
+        return halt(Reason::Cost, format!("{}", spent.cost), format!("{of}"));
+    }
+    if spent.uncosted_tokens >= limits.tokens.saturating_mul(many) {
+        let of = limits.tokens.saturating_mul(many);
+        return halt(Reason::Tokens, format!("{}", spent.uncosted_tokens), format!("{of}"));
+    }
+    None
+}
+
+fn unit(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Failures => "failures in a row",
+        Reason::Runtime => "minutes",
+        Reason::Findings => "findings",
+        Reason::Cost => "in cost",
+        Reason::Tokens => "weighted tokens without a reported cost",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(spent: Spent, awake_ms: u64, findings: u32) -> Option<Reason> {
+        guard(&Limits::default(), &spent, awake_ms, findings).map(|ending| ending.reason)
+    }
+
+    #[test]
+    fn each_limit_holds_by_itself() {
+        let spent = Spent::default;
+        assert_eq!(reason(spent(), 0, 50), None);
+        assert_eq!(reason(spent(), 0, 51), Some(Reason::Findings));
+        assert_eq!(reason(spent(), 7_200_000, 0), Some(Reason::Runtime));
+        assert_eq!(reason(Spent { failures_in_a_row: 5, ..spent() }, 0, 0), Some(Reason::Failures));
+        assert_eq!(reason(Spent { cost: Cost::of(5.0), ..spent() }, 0, 0), Some(Reason::Cost));
+        assert_eq!(reason(Spent { uncosted_tokens: 1_000_000, ..spent() }, 0, 0), Some(Reason::Tokens));
+    }
+
+    #[test]
+    fn a_grant_gives_every_amount_once_more() {
+        let spent = Spent { cost: Cost::of(5.0), grants: 1, ..Spent::default() };
+        assert_eq!(reason(spent.clone(), 0, 0), None);
+        assert_eq!(reason(Spent { cost: Cost::of(10.0), ..spent }, 0, 0), Some(Reason::Cost));
+    }
+
+    #[test]
+    fn tokens_count_only_where_no_cost_was_reported_and_cache_reads_weigh_a_tenth() {
+        let mut spent = Spent::default();
+        spent.add(&Usage { input_tokens: 100, output_tokens: 50, cached_tokens: 1000, cost: None });
+        spent.add(&Usage { input_tokens: 7, cost: Some(Cost::of(0.25)), ..Usage::default() });
+        assert_eq!((spent.uncosted_tokens, spent.tokens, spent.cost), (250, 257, Cost::of(0.25)));
+    }
+
+    #[test]
+    fn a_negative_cost_is_no_credit() {
+        assert_eq!(Cost::of(-3.0), Cost(0));
+        assert_eq!(Cost::of(f64::NAN), Cost(0));
+    }
+}

@@ -1,0 +1,62 @@
+//! What a review counted, under the names people's dashboards know.
+
+use alloc::string::String;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{limits::Cost, view::Counts};
+
+/// Counters a review keeps in its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Metrics {
+    pub review_rounds: u32,
+    pub fix_iterations: u32,
+    pub subagent_invocations: u32,
+    pub failures: u32,
+    pub recoveries: u32,
+    pub total_backoff_seconds: u64,
+}
+
+/// The file `review-metrics-{unix seconds}.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricsFile {
+    pub schema: String,
+    #[serde(flatten)]
+    pub counted: Metrics,
+    #[serde(flatten)]
+    pub findings: FindingMetrics,
+    pub tokens: u64,
+    pub cost: Cost,
+    pub exit_reason: String,
+    pub elapsed_seconds: f64,
+    pub elapsed_minutes: f64,
+    /// Fixed among those that had to be; 1.0 when there were none.
+    pub success_rate: f64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FindingMetrics {
+    pub total_issues_found: u32,
+    pub total_issues_fixed: u32,
+    pub total_issues_blocked: u32,
+    pub dismissed: u32,
+    pub deferred: u32,
+}
+
+impl FindingMetrics {
+    pub fn of(counts: &Counts) -> FindingMetrics {
+        FindingMetrics {
+            total_issues_found: counts.total,
+            total_issues_fixed: counts.fixed,
+            total_issues_blocked: counts.blocked,
+            dismissed: counts.dismissed,
+            deferred: counts.deferred,
+        }
+    }
+}
+
+pub fn success_rate(counts: &Counts) -> f64 {
+    let due = counts.open + counts.fixed + counts.blocked;
+    if due == 0 { 1.0 } else { f64::from(counts.fixed) / f64::from(due) }
+}

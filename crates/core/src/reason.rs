@@ -1,0 +1,223 @@
+//! Why a run stands where it stands: one table for halts, parks, outcomes and exit codes.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::level::words;
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Resolved,
+    Waiting,
+    Halted,
+    Failed,
+    Cancelled,
+}
+
+words!(Outcome {
+    Resolved = "resolved",
+    Waiting = "waiting",
+    Halted = "halted",
+    Failed = "failed",
+    Cancelled = "cancelled",
+});
+
+/// Why. Every reason stands in [`TABLE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    GoalMet,
+    ReviewOnly,
+    Accepted,
+    Blocked,
+    Rounds,
+    FixIterations,
+    Failures,
+    Runtime,
+    Findings,
+    Cost,
+    Tokens,
+    Environment,
+    Stopped,
+    Abandoned,
+}
+
+/// What a reason means everywhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub reason: Reason,
+    pub code: &'static str,
+    /// None: the run did not end, it was stopped and can go on.
+    pub outcome: Option<Outcome>,
+    pub exit: u8,
+    pub says: &'static str,
+}
+
+const fn row(
+    reason: Reason,
+    code: &'static str,
+    outcome: Option<Outcome>,
+    exit: u8,
+    says: &'static str,
+) -> Row {
+    Row { reason, code, outcome, exit, says }
+}
+
+use Outcome::{Cancelled, Failed, Halted, Resolved, Waiting};
+
+/// One row a reason, in the order of [`Reason`].
+pub const TABLE: [Row; 14] = [
+    row(
+        Reason::GoalMet,
+        "goal_met",
+        Some(Resolved),
+        0,
+        "the goal is met and a pass over the final text was dry",
+    ),
+    row(Reason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
+    row(Reason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
+    row(
+        Reason::Blocked,
+        "blocked",
+        Some(Waiting),
+        3,
+        "findings that no fixer could repair wait for a person",
+    ),
+    row(Reason::Rounds, "rounds", Some(Halted), 4, "the rounds are used up"),
+    row(
+        Reason::FixIterations,
+        "fix_iterations",
+        Some(Halted),
+        4,
+        "the fix iterations of the round are used up",
+    ),
+    row(Reason::Failures, "failures", Some(Halted), 4, "too many agent tasks failed in a row"),
+    row(Reason::Runtime, "runtime", Some(Halted), 4, "the time is used up"),
+    row(Reason::Findings, "findings", Some(Halted), 4, "there are more findings than the limit allows"),
+    row(Reason::Cost, "cost", Some(Halted), 4, "the cost budget is used up"),
+    row(Reason::Tokens, "tokens", Some(Halted), 4, "the token budget is used up"),
+    row(Reason::Environment, "environment", Some(Failed), 5, "an agent or the environment failed"),
+    row(Reason::Stopped, "stopped", None, 130, "it was interrupted; its state is kept"),
+    row(Reason::Abandoned, "abandoned", Some(Cancelled), 0, "a person ended it for good"),
+];
+
+impl Reason {
+    pub fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    pub fn code(self) -> &'static str {
+        self.row().code
+    }
+
+    pub fn outcome(self) -> Option<Outcome> {
+        self.row().outcome
+    }
+
+    pub fn exit(self) -> u8 {
+        self.row().exit
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// A reason with what a person wants to know about this case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ending {
+    pub reason: Reason,
+    pub detail: String,
+}
+
+impl Ending {
+    pub fn new(reason: Reason, detail: impl Into<String>) -> Ending {
+        Ending { reason, detail: detail.into() }
+    }
+
+    pub fn plain(reason: Reason) -> Ending {
+        Ending::new(reason, reason.row().says.to_string())
+    }
+}
+
+/// What went wrong with an agent or the world.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "fault", rename_all = "snake_case")]
+pub enum FaultKind {
+    NotInstalled,
+    CannotStart,
+    Exited {
+        code: i32,
+    },
+    Killed {
+        signal: i32,
+    },
+    TimedOut,
+    Flood,
+    Malformed,
+    /// The subject or the project could not be read or written.
+    World,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fault {
+    #[serde(flatten)]
+    pub kind: FaultKind,
+    /// Who or what failed, and how: a sentence without a full stop.
+    pub detail: String,
+}
+
+impl Fault {
+    pub fn new(kind: FaultKind, detail: impl Into<String>) -> Fault {
+        Fault { kind, detail: detail.into() }
+    }
+
+    /// Trying again at once cannot help: something outside has to change first.
+    pub fn is_environment(&self) -> bool {
+        match self.kind {
+            FaultKind::NotInstalled | FaultKind::CannotStart | FaultKind::World => true,
+            FaultKind::Exited { code } => matches!(code, 126 | 127),
+            FaultKind::Killed { .. } | FaultKind::TimedOut | FaultKind::Flood | FaultKind::Malformed => false,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_its_own_row() {
+        for (at, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.reason as usize, at, "{}", row.code);
+            assert_eq!(serde_json::to_value(row.reason).unwrap(), row.code);
+        }
+    }
+
+    #[test]
+    fn exit_codes_follow_the_outcome() {
+        for row in TABLE {
+            let expected = match row.outcome {
+                Some(Resolved | Cancelled) => 0,
+                Some(Waiting) => 3,
+                Some(Halted) => 4,
+                Some(Failed) => 5,
+                None => 130,
+            };
+            assert_eq!(row.exit, expected, "{}", row.code);
+        }
+    }
+}

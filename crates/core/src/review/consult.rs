@@ -1,0 +1,81 @@
+//! Asking one agent, with the one second chance it gets.
+//!
+//! An answer that cannot be read or is too thin is asked for once more with what was wrong; a task that failed is tried
+//! once more after a pause, unless something outside has to change first.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    brief::{AgentReply, Content, Task},
+    effect::{Effect, Reply},
+    host::{Host, Parked},
+    ids::Key,
+    limits::Usage,
+    reason::{Fault, FaultKind},
+};
+
+/// What came of a consultation.
+#[derive(Debug, Default)]
+pub(super) struct Consulted {
+    /// Every readable reply with the key it came under.
+    pub replies: Vec<(Key, AgentReply)>,
+    /// The last thing that went wrong.
+    pub fault: Option<Fault>,
+    pub usages: Vec<Usage>,
+    /// The second try helped.
+    pub recovered: bool,
+    pub paused_ms: u64,
+}
+
+impl Consulted {
+    pub fn calls(&self) -> u32 {
+        self.usages.len() as u32
+    }
+}
+
+/// `judge` says what is wrong with an answer; None: it is good.
+pub(super) async fn consult(
+    host: &dyn Host,
+    key: &Key,
+    mut task: Task,
+    judge: impl Fn(&Content) -> Option<String>,
+) -> Result<Consulted, Parked> {
+    let mut came = Consulted::default();
+    for key in [key.clone(), key.child("again")] {
+        let first = came.usages.is_empty();
+        match host.perform(key.clone(), Effect::Ask { task: task.clone() }).await? {
+            Reply::Agent(reply) => {
+                came.usages.push(reply.usage);
+                let wrong = judge(&reply.content);
+                if let Content::Unreadable { message } = &reply.content {
+                    let detail = format!("{} answered in a form that cannot be read: {message}", task.agent);
+                    came.fault = Some(Fault::new(FaultKind::Malformed, detail));
+                } else {
+                    came.recovered = came.fault.take().is_some();
+                    came.replies.push((key, reply));
+                }
+                let Some(wrong) = wrong else { break };
+                task.brief.correction = wrong;
+            }
+            Reply::Failed { fault, usage } => {
+                came.usages.push(usage);
+                let hopeless = fault.is_environment();
+                came.fault = Some(fault);
+                if hopeless {
+                    break;
+                }
+                if first {
+                    let ms = host.settings().tasks.retry_after_ms;
+                    came.paused_ms += ms;
+                    host.perform(key.child("pause"), Effect::Sleep { ms }).await?;
+                }
+            }
+            other => {
+                let detail = format!("an agent task was answered with {other:?}");
+                came.fault = Some(Fault::new(FaultKind::Malformed, detail));
+                break;
+            }
+        }
+    }
+    Ok(came)
+}

@@ -1,0 +1,192 @@
+//! The review loop: panel, merge, fix, again, until an outcome.
+//!
+//! The workflow is a thin driver: [`next`] says what comes next from the court's state alone, [`panel`] and [`fix`] do one
+//! stage each, [`people`] takes in what people said. After every stage stands a boundary, so that resuming replays at most
+//! one stage.
+
+use alloc::{format, string::String, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    decision::Decision,
+    effect::{Effect, OwnFile, Reply},
+    event::Event,
+    finding::{Finding, Status},
+    host::{Host, Parked, boundary},
+    ids::{FindingId, Hash, Key},
+    limits::{Spent, guard},
+    metrics::{FindingMetrics, Metrics, MetricsFile, success_rate},
+    reason::{Ending, Outcome, Reason},
+    tracker,
+    view::Counts,
+};
+
+mod consult;
+mod fix;
+mod next;
+mod panel;
+mod people;
+
+pub use next::{Next, next};
+
+/// Name and version in `run_started`: a journal of another version is refused, never guessed at.
+pub const WORKFLOW: &str = "review";
+pub const VERSION: u32 = 1;
+
+/// All that a review knows between two stages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Court {
+    /// Rounds done.
+    pub round: u32,
+    /// Whether the last round raised nothing new of medium or higher.
+    pub dry: bool,
+    /// Fix iterations done in this round.
+    pub iteration: u32,
+    pub findings: Vec<Finding>,
+    pub fixes: Vec<Fix>,
+    pub decisions: Vec<Decision>,
+    pub spent: Spent,
+    pub metrics: Metrics,
+    pub tracker: TrackerState,
+    /// What people told the run, for the next briefs.
+    pub said: Vec<String>,
+    /// A person accepted what was left.
+    pub accepted: bool,
+}
+
+/// One line of the fix log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fix {
+    pub finding: FindingId,
+    pub key: Key,
+    pub note: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TrackerState {
+    pub rev: u32,
+    pub hash: Option<Hash>,
+}
+
+/// Runs a review from a state (a new one, or that of the last boundary) to its end.
+pub async fn review(host: &dyn Host, mut court: Court) -> Result<Ending, Parked> {
+    for stage in 1_u64.. {
+        let ended = match step(host, &court) {
+            Next::Review { round } => panel::review_round(host, &mut court, round).await?,
+            Next::Fix { iteration } => fix::fix_iteration(host, &mut court, iteration).await?,
+            Next::End(ending) => Some(ending),
+        };
+        if let Some(ending) = ended
+            && let Some(last) = close(host, &mut court, ending).await?
+        {
+            return Ok(last);
+        }
+        boundary(host, Key::new(format!("stage-{stage}")), &court).await?;
+    }
+    Ok(Ending::plain(Reason::Runtime))
+}
+
+/// What comes next, unless a limit stands in the way.
+fn step(host: &dyn Host, court: &Court) -> Next {
+    let settings = host.settings();
+    let next = next(court, settings);
+    if matches!(next, Next::End(_)) {
+        return next;
+    }
+    match guard(&settings.limits, &court.spent, host.now().awake_ms, court.valid()) {
+        Some(ending) => Next::End(ending),
+        None => next,
+    }
+}
+
+/// Publishes how it stands. A good end is the end; anything else waits for a person, who may let the run go on.
+async fn close(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<Option<Ending>, Parked> {
+    let key = Key::new("end");
+    people::offer(host, court, &ending, &key).await?;
+    court.publish(host, &key).await?;
+    court.write_metrics(host, &key, &ending).await?;
+    let last = ending.reason == Reason::ReviewOnly || ending.reason.outcome() == Some(Outcome::Resolved);
+    if last {
+        return Ok(Some(ending));
+    }
+    people::wait(host, court, &key, ending).await?;
+    Ok(None)
+}
+
+impl Court {
+    pub fn finding_mut(&mut self, id: FindingId) -> Option<&mut Finding> {
+        self.findings.iter_mut().find(|finding| finding.id == id)
+    }
+
+    pub fn finding(&self, id: FindingId) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.id == id)
+    }
+
+    /// Distinct valid findings, open or fixed: what the explosion limit counts.
+    fn valid(&self) -> u32 {
+        let counts = Counts::of(&self.findings);
+        counts.open + counts.fixed + counts.blocked
+    }
+
+    /// Changes a status, here and in the journal.
+    fn move_to(&mut self, host: &dyn Host, id: FindingId, to: Status, note: &str) {
+        let at = host.now();
+        if let Some(finding) = self.finding_mut(id) {
+            finding.move_to(to.clone(), at, note);
+            host.note(Event::FindingMoved { finding: id, to, note: note.into() });
+        }
+    }
+
+    /// Writes the tracker.
+    async fn publish(&mut self, host: &dyn Host, parent: &Key) -> Result<(), Parked> {
+        let rev = self.tracker.rev + 1;
+        let text = tracker::render(self, host.settings(), rev, host.now());
+        let file = OwnFile::Tracker { last: self.tracker.hash.clone() };
+        let reply = host.perform(parent.child("tracker"), Effect::Write { file, text }).await?;
+        match reply {
+            Reply::Written { path, hash, aside } => {
+                self.tracker = TrackerState { rev, hash: Some(hash) };
+                host.note(Event::FileWritten { path });
+                if let Some(aside) = aside {
+                    let text = format!("the tracker had been edited; that version was kept as {aside}");
+                    host.note(Event::Warned { text });
+                }
+            }
+            Reply::Failed { fault, .. } => {
+                host.note(Event::Warned { text: format!("the tracker was not written: {fault}") });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn write_metrics(&mut self, host: &dyn Host, parent: &Key, ending: &Ending) -> Result<(), Parked> {
+        let now = host.now();
+        let counts = Counts::of(&self.findings);
+        let seconds = now.awake_ms as f64 / 1000.0;
+        let metrics = MetricsFile {
+            schema: "tribunal.metrics/1".into(),
+            counted: self.metrics.clone(),
+            findings: FindingMetrics::of(&counts),
+            tokens: self.spent.tokens,
+            cost: self.spent.cost,
+            exit_reason: ending.reason.code().into(),
+            elapsed_seconds: seconds,
+            elapsed_minutes: seconds / 60.0,
+            success_rate: success_rate(&counts),
+        };
+        let Ok(mut text) = serde_json::to_string_pretty(&metrics) else { return Ok(()) };
+        text.push('\n');
+        let file = OwnFile::Metrics { unix_seconds: now.wall_ms / 1000 };
+        match host.perform(parent.child("metrics"), Effect::Write { file, text }).await? {
+            Reply::Written { path, .. } => host.note(Event::FileWritten { path }),
+            Reply::Failed { fault, .. } => {
+                host.note(Event::Warned { text: format!("the metrics were not written: {fault}") });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! What comes next, from the court's state alone.
+//!
+//! The first row that fits holds:
+//!
+//! | accepted | round | open | iterations left | blocked | dry | rounds left | next |
+//! | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | yes | | | | | | | end: accepted |
+//! | | 0 | | | | | | review round 1 |
+//! | | | > 0 | fixing off | | | | end: review only |
+//! | | | > 0 | yes | | | | fix |
+//! | | | > 0 | no | | | | end: fix iterations |
+//! | | | 0 | | 0 | yes, or tier 0 | | end: goal met |
+//! | | | 0 | | > 0 | yes, or tier 0 | | end: blocked |
+//! | | | 0 | | | no | yes | review the next round |
+//! | | | 0 | | > 0 | no | no | end: blocked |
+//! | | | 0 | | 0 | no | no | end: rounds |
+//!
+//! The table is the oracle of a property test.
+
+use alloc::format;
+
+use crate::{
+    reason::{Ending, Reason},
+    review::Court,
+    settings::Settings,
+    view::Counts,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    Review { round: u32 },
+    Fix { iteration: u32 },
+    End(Ending),
+}
+
+pub fn next(court: &Court, settings: &Settings) -> Next {
+    let counts = Counts::of(&court.findings);
+    let limits = &settings.limits;
+    if court.accepted {
+        return Next::End(Ending::plain(Reason::Accepted));
+    }
+    if court.round == 0 {
+        return Next::Review { round: 1 };
+    }
+    if counts.open > 0 {
+        return match court.iteration {
+            _ if !settings.fix => end(Reason::ReviewOnly, format!("{} open", counts.open)),
+            done if done < limits.fix_iterations => Next::Fix { iteration: done + 1 },
+            done => end(Reason::FixIterations, format!("{} open after {done} fix iterations", counts.open)),
+        };
+    }
+    let good = court.dry || settings.tier.number() == 0;
+    let more_rounds = court.round < limits.rounds.saturating_mul(court.spent.shares());
+    match (counts.blocked, good) {
+        (0, true) => Next::End(Ending::plain(Reason::GoalMet)),
+        (0, false) | (_, false) if more_rounds => Next::Review { round: court.round + 1 },
+        (0, false) => end(
+            Reason::Rounds,
+            format!("the last fixes of round {} are verified but were not reviewed again", court.round),
+        ),
+        (blocked, _) => end(Reason::Blocked, format!("{blocked} blocked")),
+    }
+}
+
+fn end(reason: Reason, detail: alloc::string::String) -> Next {
+    Next::End(Ending::new(reason, detail))
+}

@@ -1,0 +1,234 @@
+//! One round: the panel reads a frozen copy, all seats at once; what it raises is grounded, merged and tracked.
+
+use alloc::{format, string::String, vec::Vec};
+
+use futures_util::future::try_join_all;
+
+use crate::{
+    brief::{Brief, Content, Raised, Task, Workplace},
+    effect::{Effect, Reply},
+    event::Event,
+    finding::{Deferral, Raiser, Severity, Status},
+    ground::Ground,
+    host::{Host, Parked},
+    ids::{AgentName, Key},
+    level::{Goal, Role, level_for, panel},
+    merge::{Merged, headline, merge},
+    reason::{Ending, Fault, Reason},
+    review::{
+        Court,
+        consult::{Consulted, consult},
+    },
+    settings::Settings,
+    view::Counts,
+};
+
+/// One reviewer's place in the panel.
+struct Seat {
+    role: Role,
+    agent: AgentName,
+    came: Consulted,
+    raised: Option<Vec<Raised>>,
+}
+
+/// `Some`: the round could not be held.
+pub(super) async fn review_round(
+    host: &dyn Host,
+    court: &mut Court,
+    round: u32,
+) -> Result<Option<Ending>, Parked> {
+    let settings = host.settings();
+    let root = Key::new(format!("round-{round}"));
+    let roles = seats(host, settings, round);
+    let of = settings.limits.rounds.saturating_mul(court.spent.shares());
+    host.note(Event::RoundStarted { round, of });
+
+    let freeze = root.child("freeze");
+    let frozen = host.perform(freeze.clone(), Effect::Freeze { subject: settings.subject.clone() }).await?;
+    let text = match frozen {
+        Reply::Frozen { text, .. } => text,
+        Reply::Failed { fault, .. } => return Ok(Some(Ending::new(Reason::Environment, fault.detail))),
+        other => return Ok(Some(Ending::new(Reason::Environment, format!("{other:?}")))),
+    };
+    let path = settings.subject.path().unwrap_or_default();
+    let Some(ground) = Ground::new(path, &text, settings.subject.section()) else {
+        let section = settings.subject.section().unwrap_or_default();
+        return Ok(Some(Ending::new(
+            Reason::Environment,
+            format!("{path} has no section `{section}` any more"),
+        )));
+    };
+
+    let asked = roles.iter().enumerate().map(|(index, role)| {
+        let agent = settings.agents[index % settings.agents.len()].name.clone();
+        seat(host, root.clone(), task(court, settings, round, *role, agent))
+    });
+    let seats = try_join_all(asked).await?;
+    let Some(answers) = count(court, &seats, round) else {
+        let fault = seats.iter().find_map(|seat| seat.came.fault.clone());
+        let detail = fault.map_or_else(String::new, |fault| fault.detail);
+        return Ok(Some(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}"))));
+    };
+    let complete = answers.len() * 2 > seats.len();
+    let new = judge(host, court, answers, &ground);
+    court.round = round;
+    court.iteration = 0;
+    court.metrics.review_rounds = round;
+    // A pass that most of the panel did not take part in shows nothing.
+    court.dry = new.weighty == 0 && complete;
+    let counts = Counts::of(&court.findings);
+    host.note(Event::RoundEnded { round, new: new.all, dry: court.dry, counts });
+    court.publish(host, &root).await?;
+    Ok(None)
+}
+
+fn seats(host: &dyn Host, settings: &Settings, round: u32) -> Vec<Role> {
+    let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
+    let roles = panel(&settings.subject, level, settings.tier);
+    if round == 1 {
+        let why = match settings.level {
+            Some(_) => String::from("chosen by a person"),
+            None if settings.tier.number() >= 2 => {
+                format!("tier {}, no confidence signal yet", settings.tier)
+            }
+            None => format!("tier {}", settings.tier),
+        };
+        host.note(Event::LevelChosen { level, why, panel: roles.clone() });
+    }
+    roles
+}
+
+fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: AgentName) -> Task {
+    let known = court
+        .findings
+        .iter()
+        .map(|finding| format!("{} [{}]", headline(finding), crate::tracker::status(&finding.status)));
+    let brief = Brief {
+        role,
+        subject: settings.subject.clone(),
+        round,
+        required: if round == 1 { settings.tasks.required_issues } else { 0 },
+        known: known.collect(),
+        assigned: Vec::new(),
+        said: court.said.clone(),
+        correction: String::new(),
+    };
+    let timeout_ms = match role {
+        Role::Party => settings.tasks.party_timeout_ms,
+        _ => settings.tasks.reviewer_timeout_ms,
+    };
+    let by = Key::new(format!("round-{round}/freeze"));
+    Task { agent, brief, place: Workplace::Frozen { by }, timeout_ms }
+}
+
+async fn seat(host: &dyn Host, root: Key, task: Task) -> Result<Seat, Parked> {
+    let (round, role, agent) = (task.brief.round, task.brief.role, task.agent.clone());
+    let required = task.brief.required;
+    let key = root.child("review").child(role.as_str());
+    let came = consult(host, &key, task, |content| too_thin(content, required)).await?;
+    let mut raised: Option<Vec<Raised>> = None;
+    for (_, reply) in &came.replies {
+        if let Content::Findings { raised: more } = &reply.content {
+            raised.get_or_insert_default().extend(more.iter().cloned());
+        }
+    }
+    match (&raised, &came.fault) {
+        (Some(raised), _) => {
+            let usage = came.usages.last().copied().unwrap_or_default();
+            let raised = raised.len() as u32;
+            host.note(Event::SeatAnswered { round, role, agent: agent.clone(), raised, usage });
+        }
+        (None, fault) => {
+            let fault = fault.clone().unwrap_or_else(|| Fault {
+                kind: crate::reason::FaultKind::Malformed,
+                detail: format!("{agent} did not answer with findings"),
+            });
+            host.note(Event::SeatIncomplete { round, role, agent: agent.clone(), fault });
+        }
+    }
+    Ok(Seat { role, agent, came, raised })
+}
+
+fn too_thin(content: &Content, required: u32) -> Option<String> {
+    match content {
+        Content::Findings { raised } if (raised.len() as u32) < required => Some(format!(
+            "you raised {} findings; look once more for what was missed, {required} are expected in a first round",
+            raised.len()
+        )),
+        Content::Findings { .. } => None,
+        Content::Unreadable { message } => Some(message.clone()),
+        Content::Fixes { .. } => Some(String::from("findings were asked for, not fixes")),
+    }
+}
+
+/// Books what the seats used; None when nobody answered.
+fn count(court: &mut Court, seats: &[Seat], round: u32) -> Option<Vec<(Raiser, Vec<Raised>)>> {
+    let mut answers = Vec::new();
+    for seat in seats {
+        court.book(&seat.came, seat.raised.is_some());
+        if let Some(raised) = &seat.raised {
+            let raiser = Raiser { round, role: seat.role, agent: seat.agent.clone() };
+            answers.push((raiser, raised.clone()));
+        }
+    }
+    (!answers.is_empty()).then_some(answers)
+}
+
+struct New {
+    all: u32,
+    /// Grounded and of medium or higher.
+    weighty: u32,
+}
+
+fn judge(
+    host: &dyn Host,
+    court: &mut Court,
+    answers: Vec<(Raiser, Vec<Raised>)>,
+    ground: &Ground<'_>,
+) -> New {
+    let merged = merge(&mut court.findings, answers, ground, host.now());
+    let mut new = New { all: 0, weighty: 0 };
+    let mut beside_the_goal = Vec::new();
+    for merged in merged {
+        match merged {
+            Merged::Joined { finding, severity, raiser } => {
+                host.note(Event::FindingJoined { finding, severity, raiser });
+            }
+            Merged::New(id) => {
+                let Some(finding) = court.finding(id).cloned() else { continue };
+                let (open, severity) = (finding.status == Status::Open, finding.severity);
+                host.note(Event::FindingRaised { finding });
+                if open {
+                    new.all += 1;
+                    new.weighty += u32::from(severity.weighs());
+                }
+                if open && host.settings().goal == Goal::CriticalOnly && severity != Severity::Critical {
+                    beside_the_goal.push(id);
+                }
+            }
+        }
+    }
+    for id in beside_the_goal {
+        let to = Status::Deferred { why: Deferral::Goal };
+        court.move_to(host, id, to, "the goal asks for critical findings only");
+    }
+    new
+}
+
+impl Court {
+    /// Books a consultation: calls, tokens, failures in a row.
+    pub(super) fn book(&mut self, came: &Consulted, answered: bool) {
+        self.metrics.subagent_invocations += came.calls();
+        self.metrics.total_backoff_seconds += came.paused_ms / 1000;
+        self.metrics.recoveries += u32::from(came.recovered);
+        for usage in &came.usages {
+            self.spent.add(usage);
+        }
+        if answered {
+            self.spent.failures_in_a_row = 0;
+        } else {
+            self.spent.failures_in_a_row += 1;
+            self.metrics.failures += 1;
+        }
+    }
+}

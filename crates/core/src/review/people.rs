@@ -1,0 +1,129 @@
+//! What people are asked and what they said: decisions out, requests in, both through the journal.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::{
+    decision::{About, Answer, Decision},
+    effect::{Effect, Reply, Request},
+    event::Event,
+    finding::{Deferral, Dismissal, Status},
+    host::{Host, Parked},
+    ids::{DecisionId, FindingId, Key},
+    merge::headline,
+    reason::{Ending, Outcome},
+    review::Court,
+};
+
+/// Puts a question where people see it and remembers it; does not wait.
+pub(super) async fn post(
+    host: &dyn Host,
+    court: &mut Court,
+    key: &Key,
+    decision: Decision,
+) -> Result<(), Parked> {
+    host.note(Event::DecisionPosted { decision: decision.clone() });
+    court.decisions.push(decision.clone());
+    host.perform(key.clone(), Effect::Post { decision }).await?;
+    Ok(())
+}
+
+/// A halt with work left offers a decision, once.
+pub(super) async fn offer(
+    host: &dyn Host,
+    court: &mut Court,
+    ending: &Ending,
+    key: &Key,
+) -> Result<(), Parked> {
+    let asked = court.decisions.iter().any(|d| d.about == About::Limit && d.answer.is_none());
+    if ending.reason.outcome() != Some(Outcome::Halted) || asked {
+        return Ok(());
+    }
+    let open: Vec<String> = court.findings.iter().filter(|f| f.status.is_open()).map(headline).collect();
+    let left = if open.is_empty() { String::new() } else { format!("; open: {}", open.join("; ")) };
+    let question = format!("{} ({}){left}", ending.reason.row().says, ending.detail);
+    let decision = Decision::limit(court.decision_id(court.decisions.len() as u32 + 1), question);
+    post(host, court, &key.child("ask"), decision).await
+}
+
+/// Takes in what people said since the last look.
+pub(super) async fn look(host: &dyn Host, court: &mut Court, parent: &Key) -> Result<(), Parked> {
+    if let Reply::Requests { requests } = host.perform(parent.child("inbox"), Effect::Inbox).await? {
+        apply(host, court, requests);
+    }
+    Ok(())
+}
+
+/// Parks with this ending until a person says something.
+pub(super) async fn wait(
+    host: &dyn Host,
+    court: &mut Court,
+    parent: &Key,
+    ending: Ending,
+) -> Result<(), Parked> {
+    if let Reply::Requests { requests } = host.perform(parent.child("wait"), Effect::Wait { ending }).await? {
+        apply(host, court, requests);
+    }
+    Ok(())
+}
+
+fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) {
+    for request in requests {
+        match request {
+            Request::Resume => {}
+            Request::Answer { decision, answer } => answered(host, court, &decision, answer),
+        }
+    }
+}
+
+fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer) {
+    let open =
+        court.decisions.iter_mut().find(|d| d.id == *id && d.answer.is_none() && d.allows(&answer.choice));
+    let Some(decision) = open else {
+        let text = format!("the answer `{}` to {id} fits no open decision and was left aside", answer.choice);
+        host.note(Event::Warned { text });
+        return;
+    };
+    decision.answer = Some(answer.clone());
+    let about = decision.about.clone();
+    host.note(Event::DecisionAnswered { decision: id.clone(), answer: answer.clone() });
+    if !answer.note.is_empty() {
+        court.said.push(answer.note.clone());
+    }
+    match (about, answer.choice.as_str()) {
+        (About::Blocked { finding }, "retry") => retry(host, court, finding),
+        (About::Blocked { finding }, "dismiss") => {
+            court.move_to(host, finding, Status::Dismissed { why: Dismissal::Person }, &because(&answer));
+        }
+        (About::Blocked { finding }, _) => {
+            court.move_to(host, finding, Status::Deferred { why: Deferral::Person }, &because(&answer));
+        }
+        (About::Limit, "more") => {
+            court.spent.grants += 1;
+            court.spent.failures_in_a_row = 0;
+            court.iteration = 0;
+        }
+        (About::Limit, _) => accept(host, court, &because(&answer)),
+    }
+}
+
+fn retry(host: &dyn Host, court: &mut Court, finding: FindingId) {
+    court.iteration = 0;
+    court.move_to(host, finding, Status::Open, "a person wants another try");
+}
+
+fn accept(host: &dyn Host, court: &mut Court, note: &str) {
+    court.accepted = true;
+    let left: Vec<FindingId> = court
+        .findings
+        .iter()
+        .filter(|f| f.status.is_open() || matches!(f.status, Status::Blocked { .. }))
+        .map(|f| f.id)
+        .collect();
+    for id in left {
+        court.move_to(host, id, Status::Deferred { why: Deferral::Person }, note);
+    }
+}
+
+fn because(answer: &Answer) -> String {
+    if answer.note.is_empty() { String::from("a person said so") } else { answer.note.clone() }
+}

@@ -1,0 +1,84 @@
+//! The settings a run is pinned to: resolved once, recorded in `run_started`, the same in every life of the run.
+//!
+//! Files, layers and did-you-means are the binary's business; here is what came out.
+
+use alloc::{string::String, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::AgentName,
+    level::{Goal, Level, Tier},
+    limits::Limits,
+    subject::Subject,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Settings {
+    pub subject: Subject,
+    pub tier: Tier,
+    /// Chosen by a person; else it follows from the tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
+    pub goal: Goal,
+    /// Review only, when false.
+    pub fix: bool,
+    pub limits: Limits,
+    pub tasks: TaskSettings,
+    /// Never empty; the seats of a panel take them in turn.
+    pub agents: Vec<AgentSpec>,
+    /// Commands that must pass before a patch lands.
+    pub verify: Vec<String>,
+    /// Folder of trackers and metrics, relative to the project's root.
+    pub reviews: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskSettings {
+    /// What a reviewer should find at least in round 1.
+    pub required_issues: u32,
+    pub max_concurrent_fixers: u32,
+    pub max_issues_per_agent: u32,
+    pub reviewer_timeout_ms: u64,
+    pub party_timeout_ms: u64,
+    pub fixer_timeout_ms: u64,
+    /// Before a failed task is tried once more.
+    pub retry_after_ms: u64,
+}
+
+impl Default for TaskSettings {
+    fn default() -> Self {
+        TaskSettings {
+            required_issues: 3,
+            max_concurrent_fixers: 3,
+            max_issues_per_agent: 5,
+            reviewer_timeout_ms: 15 * 60_000,
+            party_timeout_ms: 20 * 60_000,
+            fixer_timeout_ms: 15 * 60_000,
+            retry_after_ms: 5_000,
+        }
+    }
+}
+
+/// One agent the person named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentSpec {
+    pub name: AgentName,
+    #[serde(flatten)]
+    pub driver: DriverSpec,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "driver", rename_all = "snake_case")]
+pub enum DriverSpec {
+    /// Any command line; the prompt goes to its standard input, the answer is its standard output.
+    Command { argv: Vec<String> },
+    /// A script played in a real process.
+    Replay {
+        /// Relative to the project's root.
+        script: String,
+        /// Whether the script's waits are waited.
+        paced: bool,
+    },
+}

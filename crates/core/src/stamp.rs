@@ -1,0 +1,57 @@
+//! Time as a run sees it.
+//!
+//! A workflow never reads a clock: it sees the stamp of the last reply it was given. `awake_ms` counts only the time in
+//! which the run was really running, so waiting for a person never uses up a time limit.
+
+use alloc::{format, string::String};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// When something was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Stamp {
+    /// Milliseconds since 1970-01-01 UTC, from the wall clock.
+    pub wall_ms: u64,
+    /// Milliseconds this run has been awake, over all its lives.
+    pub awake_ms: u64,
+}
+
+impl Stamp {
+    /// `2026-11-15 01:29:25`, in UTC.
+    pub fn utc(&self) -> String {
+        let seconds = self.wall_ms / 1000;
+        let (year, month, day) = civil(seconds / 86_400);
+        let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    }
+}
+
+/// Year, month and day of a count of days since 1970-01-01 (proleptic Gregorian; years are counted from March so that
+/// the leap day is the last of its year).
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let at = |wall_ms| Stamp { wall_ms, awake_ms: 0 }.utc();
+        assert_eq!(at(0), "1970-01-01 00:00:00");
+        assert_eq!(at(951_782_399_000), "2000-02-28 23:59:59");
+        assert_eq!(at(951_782_400_000), "2000-02-29 00:00:00");
+        assert_eq!(at(1_794_706_165_123), "2026-11-15 01:29:25");
+    }
+}

@@ -1,0 +1,124 @@
+//! What is under review.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A document or one section of it, a source file, or a code change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "subject", rename_all = "snake_case")]
+pub enum Subject {
+    Document {
+        /// Relative to the project's root, with `/`.
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        section: Option<String>,
+    },
+    Source {
+        path: String,
+    },
+    /// A git range such as `main..HEAD`, or the work tree.
+    Change {
+        range: String,
+    },
+}
+
+impl Subject {
+    /// The subject at `path`: prose by its extension, else source.
+    pub fn at(path: &str, section: Option<String>) -> Subject {
+        let lower = path.to_ascii_lowercase();
+        let prose = [".md", ".markdown", ".txt", ".rst", ".adoc"].iter().any(|end| lower.ends_with(end));
+        if prose || section.is_some() {
+            Subject::Document { path: path.to_string(), section }
+        } else {
+            Subject::Source { path: path.to_string() }
+        }
+    }
+
+    /// The one file this subject is, if it is one.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Subject::Document { path, .. } | Subject::Source { path } => Some(path),
+            Subject::Change { .. } => None,
+        }
+    }
+
+    pub fn section(&self) -> Option<&str> {
+        match self {
+            Subject::Document { section, .. } => section.as_deref(),
+            _ => None,
+        }
+    }
+
+    pub fn is_document(&self) -> bool {
+        matches!(self, Subject::Document { .. })
+    }
+
+    /// For people: `docs/prd.md § Goals`.
+    pub fn title(&self) -> String {
+        match self {
+            Subject::Document { path, section: Some(section) } => format!("{path} § {section}"),
+            Subject::Document { path, section: None } | Subject::Source { path } => path.clone(),
+            Subject::Change { range } => format!("change {range}"),
+        }
+    }
+
+    /// For file names: `prd`, `prd-goals`.
+    pub fn slug(&self) -> String {
+        match self {
+            Subject::Document { path, section: Some(section) } => {
+                format!("{}-{}", slug(stem(path)), slug(section))
+            }
+            Subject::Document { path, section: None } | Subject::Source { path } => slug(stem(path)),
+            Subject::Change { range } => format!("change-{}", slug(range)),
+        }
+    }
+}
+
+fn stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.rfind('.') {
+        Some(dot) if dot > 0 => &name[..dot],
+        _ => name,
+    }
+}
+
+/// Letters and digits in lower case, everything else one dash, at most 40 characters.
+pub fn slug(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars().flat_map(char::to_lowercase) {
+        if c.is_alphanumeric() {
+            out.push(c);
+        } else if !out.is_empty() && !out.ends_with('-') {
+            out.push('-');
+        }
+        if out.chars().count() >= 40 {
+            break;
+        }
+    }
+    let trimmed = out.trim_end_matches('-');
+    if trimmed.is_empty() { "subject".to_string() } else { trimmed.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_are_file_names() {
+        assert_eq!(Subject::at("docs/My PRD (v2).md", None).slug(), "my-prd-v2");
+        assert_eq!(Subject::at("docs/prd.md", Some("2. Goals & Scope".into())).slug(), "prd-2-goals-scope");
+        assert_eq!(Subject::at("src/.env", None).slug(), "env");
+        assert_eq!(slug("***"), "subject");
+    }
+
+    #[test]
+    fn prose_is_a_document_and_the_rest_is_source() {
+        assert!(Subject::at("a/PRD.MD", None).is_document());
+        assert!(!Subject::at("src/main.rs", None).is_document());
+    }
+}

@@ -1,0 +1,113 @@
+//! The issue tracker: the court's record as a Markdown file that people read and keep.
+//!
+//! Text only; writing it is an effect.
+
+use alloc::{format, string::String};
+use core::fmt::Write;
+
+use crate::{
+    finding::{Evidence, Finding, Status},
+    review::Court,
+    settings::Settings,
+    stamp::Stamp,
+    view::Counts,
+};
+
+/// The whole file. `rev` grows with every version.
+pub fn render(court: &Court, settings: &Settings, rev: u32, at: Stamp) -> String {
+    let mut out = String::new();
+    // Writing into a String cannot fail.
+    let _ = write(&mut out, court, settings, rev, at);
+    out
+}
+
+fn write(
+    out: &mut String,
+    court: &Court,
+    settings: &Settings,
+    rev: u32,
+    at: Stamp,
+) -> Result<(), core::fmt::Error> {
+    let counts = Counts::of(&court.findings);
+    writeln!(out, "# Issue tracker: {}\n", settings.subject.title())?;
+    writeln!(out, "Generated: {} UTC", at.utc())?;
+    writeln!(out, "Workflow: review")?;
+    writeln!(out, "Section: {}", settings.subject.section().unwrap_or("all"))?;
+    writeln!(out, "Confidence: not calculated (no signal yet)")?;
+    writeln!(out, "Round: {} · rev {rev}\n", court.round)?;
+    summary(out, &counts)?;
+    writeln!(out, "## Issues\n\n<!-- ISSUES_START -->")?;
+    for finding in &court.findings {
+        issue(out, finding)?;
+    }
+    writeln!(out, "<!-- ISSUES_END -->\n")?;
+    writeln!(out, "## Fix log\n\n<!-- FIXES_START -->")?;
+    for fix in &court.fixes {
+        writeln!(out, "- {} ({}): {}", fix.finding, fix.key, one_line(&fix.note))?;
+    }
+    writeln!(out, "<!-- FIXES_END -->")
+}
+
+fn summary(out: &mut String, counts: &Counts) -> core::fmt::Result {
+    writeln!(out, "## Summary\n")?;
+    writeln!(out, "| Metric | Value |\n| --- | --- |")?;
+    let severity = &counts.by_severity;
+    for (name, value) in [
+        ("Total issues", counts.total),
+        ("Critical", severity.critical),
+        ("High", severity.high),
+        ("Medium", severity.medium),
+        ("Low", severity.low),
+        ("Fixed", counts.fixed),
+        ("Remaining", counts.open + counts.blocked),
+        ("Deferred", counts.deferred),
+        ("Dismissed", counts.dismissed),
+    ] {
+        writeln!(out, "| {name} | {value} |")?;
+    }
+    writeln!(out)
+}
+
+fn issue(out: &mut String, finding: &Finding) -> core::fmt::Result {
+    let tick = if matches!(finding.status, Status::Fixed) { "x" } else { " " };
+    let description = one_line(&finding.description);
+    writeln!(out, "### [{tick}] {} · {} · {}\n", finding.id, finding.severity, status(&finding.status))?;
+    writeln!(out, "{description}\n")?;
+    if let Some(place) = &finding.place {
+        let section = if place.section.is_empty() { String::new() } else { format!(" ({})", place.section) };
+        writeln!(out, "- Place: {place}{section}")?;
+    }
+    match &finding.evidence {
+        Evidence::Quote { text } => writeln!(out, "- Quote: “{}”", one_line(text))?,
+        Evidence::Absence { heading, terms } => {
+            writeln!(out, "- Absent under “{heading}”: {}", terms.join(", "))?;
+        }
+    }
+    writeln!(out, "- Category: {}", finding.category)?;
+    if !finding.suggested_fix.is_empty() {
+        writeln!(out, "- Suggested fix: {}", one_line(&finding.suggested_fix))?;
+    }
+    let raisers: alloc::vec::Vec<String> =
+        finding.raisers.iter().map(|r| format!("{} (round {})", r.role, r.round)).collect();
+    writeln!(out, "- Raised by: {}", raisers.join(", "))?;
+    if let Some(old) = finding.maybe_same_as {
+        writeln!(out, "- Maybe the same as: {old}")?;
+    }
+    writeln!(out, "- Last: {}\n", one_line(finding.last_note()))
+}
+
+/// `dismissed (ungrounded)`.
+pub fn status(status: &Status) -> String {
+    match status {
+        Status::Dismissed { why } => format!("dismissed ({why})"),
+        Status::Deferred { why } => format!("deferred ({why})"),
+        Status::Blocked { decision } => format!("blocked ({decision})"),
+        other => String::from(other.word()),
+    }
+}
+
+/// Untrusted text must not be able to end a list item or forge a marker.
+fn one_line(text: &str) -> String {
+    let folded = text.split_whitespace().collect::<alloc::vec::Vec<_>>().join(" ");
+    folded.replace("<!--", "<!- -")
+}

@@ -1,0 +1,56 @@
+//! Dealing open findings to fixers.
+//!
+//! In one fix iteration every open finding is offered exactly once, most severe first, in waves of parallel fixers. Two
+//! fixers of a wave never hold findings of one section (of one file, where there are no sections): they could not be
+//! landed side by side.
+
+use alloc::{string::String, vec, vec::Vec};
+
+use crate::{finding::Finding, ids::FindingId, settings::TaskSettings};
+
+/// One hand of findings a fixer.
+pub type Wave = Vec<Vec<FindingId>>;
+
+pub fn deal(open: &[Finding], settings: &TaskSettings) -> Vec<Wave> {
+    let most = settings.max_issues_per_agent.max(1) as usize;
+    let mut left: Vec<&Finding> = open.iter().collect();
+    left.sort_by_key(|finding| (finding.severity, finding.id));
+    let mut waves = vec![];
+    while !left.is_empty() {
+        let fixers = left.len().div_ceil(3).min(settings.max_concurrent_fixers.max(1) as usize);
+        let mut hands: Vec<Hand> = vec![Hand::default(); fixers];
+        left.retain(|finding| !offer(&mut hands, finding, most));
+        waves.push(hands.into_iter().map(|hand| hand.findings).filter(|hand| !hand.is_empty()).collect());
+    }
+    waves
+}
+
+#[derive(Clone, Default)]
+struct Hand {
+    territories: Vec<String>,
+    findings: Vec<FindingId>,
+}
+
+/// Gives the finding to the fixer that holds its territory, else to the one with the fewest. False: nobody can take it
+/// in this wave.
+fn offer(hands: &mut [Hand], finding: &Finding, most: usize) -> bool {
+    let territory = territory(finding);
+    let holder = hands.iter().position(|hand| hand.territories.contains(&territory));
+    let index = holder.or_else(|| (0..hands.len()).min_by_key(|index| hands[*index].findings.len()));
+    let Some(hand) = index.and_then(|index| hands.get_mut(index)) else { return false };
+    if hand.findings.len() >= most {
+        return false;
+    }
+    if holder.is_none() {
+        hand.territories.push(territory);
+    }
+    hand.findings.push(finding.id);
+    true
+}
+
+fn territory(finding: &Finding) -> String {
+    match &finding.place {
+        Some(place) => alloc::format!("{}\n{}", place.file, place.section),
+        None => String::new(),
+    }
+}

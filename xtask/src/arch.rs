@@ -1,0 +1,197 @@
+//! Which crate may see which: the arrows of the design as one table, checked against the manifests.
+//!
+//! Also here, because they are what the arrows are for: core stays without i/o, `unsafe` stays in supervise, the
+//! database stays in store. Modules inside a crate are not looked at: only a crate edge holds, so only a crate edge
+//! is checked. Sizes and texts are in [`crate::tidy`].
+
+mod manifest;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::tree::Tree;
+use crate::{Breach, tokens};
+use manifest::{Dependency, Kind, Manifest};
+
+/// One crate, the crates it may depend on (by folder), and why no others.
+struct Rule {
+    folder: &'static str,
+    package: &'static str,
+    may_see: &'static [&'static str],
+    reason: &'static str,
+}
+
+const CRATES: &[Rule] = &[
+    Rule {
+        folder: "core",
+        package: "tribunal-core",
+        may_see: &[],
+        reason: "core decides, and depends on nothing of ours",
+    },
+    Rule {
+        folder: "bmad",
+        package: "tribunal-bmad",
+        may_see: &["core"],
+        reason: "bmad turns text into core's types and back, nothing else",
+    },
+    Rule {
+        folder: "agents",
+        package: "tribunal-agents",
+        may_see: &["core"],
+        reason: "agents translates for core, starts nothing and keeps nothing",
+    },
+    Rule {
+        folder: "supervise",
+        package: "tribunal-supervise",
+        may_see: &[],
+        reason: "supervise knows processes, and nothing of ours",
+    },
+    Rule {
+        folder: "store",
+        package: "tribunal-store",
+        may_see: &["core"],
+        reason: "store keeps what core names, and knows nobody else",
+    },
+    Rule {
+        folder: "report",
+        package: "tribunal-report",
+        may_see: &["core"],
+        reason: "report sees journal events and core, nothing else",
+    },
+    Rule {
+        folder: "runner",
+        package: "tribunal-runner",
+        may_see: &["core", "bmad", "agents", "supervise", "store"],
+        reason: "runner acts, and does not show",
+    },
+    Rule {
+        folder: "testkit",
+        package: "tribunal-testkit",
+        may_see: &["core", "agents"],
+        reason: "testkit scripts agents for the tests of every crate, so it stays below them",
+    },
+    Rule {
+        folder: "cli",
+        package: "tribunal",
+        may_see: &["core", "bmad", "agents", "supervise", "store", "report", "runner"],
+        reason: "the binary wires the crates that ship",
+    },
+];
+
+const NOT_IN_TABLE: &str = "not in the table of crates: add it to xtask/src/arch.rs with its arrows";
+const NOBODY_SEES_CLI: &str = "nothing depends on the binary";
+const TESTKIT_IS_FOR_TESTS: &str = "testkit is for tests: as a dev-dependency only";
+const STORE_OPENS_THE_DATABASE: &str = "store opens the database, alone";
+
+/// What core may use from outside: nothing here does i/o once default features are off.
+const CORE_MAY_USE: &[&str] = &["serde", "serde_json", "schemars", "thiserror", "futures-util", "blake3"];
+const CORE_LIB: &str = "crates/core/src/lib.rs";
+
+/// Every breach of the architecture below `root`, sorted.
+pub fn check(root: &Path) -> Result<Vec<Breach>> {
+    check_tree(root, &Tree::read(root)?)
+}
+
+pub(crate) fn check_tree(root: &Path, tree: &Tree) -> Result<Vec<Breach>> {
+    let mut breaches = tree.unreadable.clone();
+    for manifest in &manifest::read_all(root)? {
+        check_manifest(manifest, &mut breaches);
+    }
+    check_sources(tree, &mut breaches);
+    breaches.sort();
+    breaches.dedup();
+    Ok(breaches)
+}
+
+fn check_manifest(manifest: &Manifest, breaches: &mut Vec<Breach>) {
+    let mut breach = |message: String| breaches.push(Breach::in_file(&manifest.path, message));
+    let Some(rule) = CRATES.iter().find(|rule| rule.folder == manifest.folder) else {
+        return breach(NOT_IN_TABLE.to_owned());
+    };
+    if manifest.package != rule.package {
+        breach(format!(
+            "this package is called {:?}, in the table of xtask/src/arch.rs {:?}",
+            manifest.package, rule.package
+        ));
+    }
+    for dependency in &manifest.dependencies {
+        if let Some(reason) = refusal(rule, dependency) {
+            let verb = if dependency.kind == Kind::Dev { "dev-depend" } else { "depend" };
+            breach(format!("{} may not {verb} on {} ({reason})", rule.package, dependency.package));
+        } else if rule.folder == "core" {
+            core_feature_breach(dependency).into_iter().for_each(&mut breach);
+        }
+    }
+}
+
+/// Why this crate may not have this dependency, or `None` when it may.
+fn refusal(from: &Rule, dependency: &Dependency) -> Option<String> {
+    let dev = dependency.kind == Kind::Dev;
+    let Some(to) = CRATES.iter().find(|rule| rule.package == dependency.package) else {
+        return outside_refusal(from, dependency);
+    };
+    let reason = match to.folder {
+        "testkit" if dev => return None,
+        seen if from.may_see.contains(&seen) => return None,
+        "cli" => NOBODY_SEES_CLI,
+        "testkit" => TESTKIT_IS_FOR_TESTS,
+        _ => from.reason,
+    };
+    Some(reason.to_owned())
+}
+
+/// The same for a package that is not in the table.
+fn outside_refusal(from: &Rule, dependency: &Dependency) -> Option<String> {
+    let name = dependency.package.as_str();
+    if dependency.local {
+        Some(NOT_IN_TABLE.to_owned())
+    } else if name == "rusqlite" && from.folder != "store" {
+        Some(STORE_OPENS_THE_DATABASE.to_owned())
+    } else if from.folder == "core" && dependency.kind != Kind::Dev && !CORE_MAY_USE.contains(&name) {
+        Some(format!("core cannot do i/o: from outside it uses only {}", CORE_MAY_USE.join(", ")))
+    } else {
+        None
+    }
+}
+
+/// For a dependency that core may have: whether it comes with the standard library all the same.
+fn core_feature_breach(dependency: &Dependency) -> Option<String> {
+    let name = &dependency.package;
+    let remedy = "core is without std: write default-features = false where its version stands";
+    if dependency.kind == Kind::Dev {
+        None
+    } else if dependency.default_features {
+        Some(format!("tribunal-core depends on {name} with default features on ({remedy})"))
+    } else {
+        let loud =
+            dependency.features.iter().find(|feature| ["std", "default"].contains(&feature.as_str()))?;
+        Some(format!(
+            "tribunal-core depends on {name} with feature {loud:?} (core is without std: take it out)"
+        ))
+    }
+}
+
+fn check_sources(tree: &Tree, breaches: &mut Vec<Breach>) {
+    for source in &tree.sources {
+        let mut breach = |line, message: &str| breaches.push(Breach::at_line(&source.path, line, message));
+        if !source.path.starts_with("crates/supervise/") {
+            for line in tokens::lines_with(&source.tokens, &["unsafe"]) {
+                breach(line, "`unsafe` outside of crates/supervise (supervise holds the only `unsafe`)");
+            }
+        }
+        if source.path.starts_with("crates/core/") {
+            for line in tokens::lines_with(&source.tokens, &["extern", "crate", "std"]) {
+                breach(line, "`extern crate std` in core (core cannot do i/o, not even in its tests)");
+            }
+        }
+        let without_std = || source.syntax.attrs.iter().any(|attribute| attribute.path().is_ident("no_std"));
+        if source.path == CORE_LIB && !without_std() {
+            breaches.push(Breach::in_file(CORE_LIB, "`#![no_std]` is missing (core cannot do i/o)"));
+        }
+    }
+    let core = |path: &String| path == "crates/core/Cargo.toml";
+    if tree.files.iter().any(core) && !tree.files.iter().any(|path| path == CORE_LIB) {
+        breaches.push(Breach::in_file(CORE_LIB, "this file is missing (it says `#![no_std]`)"));
+    }
+}

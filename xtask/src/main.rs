@@ -1,0 +1,138 @@
+//! `cargo xtask`: the chores of this repository, one word each.
+//!
+//! This file starts cargo, prints and decides exit codes; the rules it applies are in the library beside it. A new
+//! chore is a row in [`COMMANDS`] and a function.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command line")]
+
+use std::ffi::OsString;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+
+/// What is given back to the shell.
+const FAILED: u8 = 1;
+const MISUSED: u8 = 2;
+
+struct Chore {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[OsString]) -> Result<u8>,
+}
+
+const COMMANDS: &[Chore] = &[
+    Chore {
+        name: "test",
+        about: "tidy, format, lints and all tests; further arguments go to `cargo test`",
+        run: test,
+    },
+    Chore { name: "tidy", about: "the rules on architecture, sizes and texts alone", run: tidy },
+    Chore { name: "help", about: "this list", run: help },
+];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let name = arguments.next().unwrap_or_default();
+    let rest: Vec<OsString> = arguments.collect();
+    let name = if name == "--help" || name == "-h" { OsString::from("help") } else { name };
+
+    let Some(chore) = COMMANDS.iter().find(|chore| name == chore.name) else {
+        if name.is_empty() {
+            eprint!("xtask: which command?\n\n{}", list());
+        } else {
+            eprint!("xtask: there is no command `{}`\n\n{}", name.display(), list());
+        }
+        return ExitCode::from(MISUSED);
+    };
+    match (chore.run)(&rest) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("xtask {}: {error:#}", chore.name);
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn list() -> String {
+    let rows = COMMANDS.iter().map(|chore| format!("  cargo xtask {:<6} {}\n", chore.name, chore.about));
+    rows.collect()
+}
+
+fn help(_: &[OsString]) -> Result<u8> {
+    print!("{}", list());
+    Ok(0)
+}
+
+fn tidy(arguments: &[OsString]) -> Result<u8> {
+    if !arguments.is_empty() {
+        eprintln!("xtask tidy: takes no arguments");
+        return Ok(MISUSED);
+    }
+    let breaches = xtask::tidy::check(&xtask::root())?;
+    for breach in &breaches {
+        eprintln!("{breach}");
+    }
+    match breaches.len() {
+        0 => return Ok(0),
+        1 => eprintln!("tidy: 1 breach"),
+        many => eprintln!("tidy: {many} breaches"),
+    }
+    Ok(FAILED)
+}
+
+fn test(arguments: &[OsString]) -> Result<u8> {
+    let mut code = step("tidy", || tidy(&[]))?;
+    if code == 0 {
+        code = tool_step(&["fmt", "--all", "--check"])?;
+    }
+    if code == 0 {
+        code = tool_step(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+    }
+    if code == 0 {
+        let fixed = ["test", "--workspace", "--locked"].map(OsString::from);
+        code = cargo_step(&[&fixed, arguments].concat())?;
+    }
+    Ok(code)
+}
+
+/// A step with a part of cargo that is installed separately, and left out where it is not.
+fn tool_step(arguments: &[&str]) -> Result<u8> {
+    let tool = arguments.first().copied().unwrap_or_default();
+    let version = cargo().args([tool, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !version.is_ok_and(|status| status.success()) {
+        eprintln!("==> cargo {tool} is not installed: left out (rustup component add rustfmt clippy)");
+        return Ok(0);
+    }
+    cargo_step(&arguments.iter().map(OsString::from).collect::<Vec<_>>())
+}
+
+fn cargo_step(arguments: &[OsString]) -> Result<u8> {
+    let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    step(&format!("cargo {}", words.join(" ")), || {
+        let status = cargo().args(arguments).status().context("cannot start cargo")?;
+        match status.code() {
+            Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
+            None => bail!("cargo was ended: {status}"),
+        }
+    })
+}
+
+/// Runs one step between a heading and the time it took.
+fn step(heading: &str, run: impl FnOnce() -> Result<u8>) -> Result<u8> {
+    eprintln!("==> {heading}");
+    let start = Instant::now();
+    let code = run()?;
+    let seconds = start.elapsed().as_secs_f64();
+    match code {
+        0 => eprintln!("    ok in {seconds:.1} s"),
+        code => eprintln!("    failed in {seconds:.1} s: {heading} (exit code {code})"),
+    }
+    Ok(code)
+}
+
+/// The cargo that started us, in the root of the workspace.
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(xtask::root());
+    cargo
+}

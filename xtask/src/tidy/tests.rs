@@ -1,0 +1,340 @@
+//! Each rule on a small text that breaks it and on one that just does not.
+
+use std::fs;
+
+use anyhow::{Result, anyhow};
+
+use super::exceptions::Exceptions;
+use super::sizes::{self, TestFiles};
+use super::{texts, words};
+use crate::Breach;
+use crate::tree::Source;
+
+fn source(path: &str, text: &str) -> Result<Source> {
+    Source::parse(path, text.to_owned()).map_err(|breach| anyhow!("{breach}"))
+}
+
+fn shown(breaches: impl IntoIterator<Item = Breach>) -> Vec<String> {
+    breaches.into_iter().map(|breach| breach.to_string()).collect()
+}
+
+/// What the sizes of one file are blamed for.
+fn sizes_of(path: &str, text: &str) -> Result<Vec<String>> {
+    let sources = [source(path, text)?];
+    let findings = sizes::check(&sources[0], &TestFiles::of(&sources));
+    Ok(shown(findings.into_iter().map(|finding| finding.breach)))
+}
+
+fn words_of(text: &str) -> Result<Vec<String>> {
+    Ok(shown(words::check(&source("a.rs", text)?)))
+}
+
+fn texts_of(path: &str, text: &str) -> Vec<String> {
+    shown(texts::check(path, text))
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn a_file_has_500_lines_without_its_tests() -> Result<()> {
+    let path = "crates/core/src/a.rs";
+    let too_long = "crates/core/src/a.rs: this file has 501 lines without its tests, at most 500 are allowed";
+    let (full, over) = ("\n".repeat(500), "// a comment counts\n".repeat(501));
+    assert_eq!(sizes_of(path, &full)?, NONE);
+    assert_eq!(sizes_of(path, &over)?, [too_long]);
+    for cfg in ["test", "all(test, unix)"] {
+        let tests = format!("#[cfg({cfg})]\nmod tests {{\n    #[cfg(test)]\n    mod deeper {{\n    }}\n}}\n");
+        assert_eq!(sizes_of(path, &format!("{full}{tests}"))?, NONE);
+        assert_eq!(sizes_of(path, &format!("{over}{tests}"))?, [too_long]);
+    }
+    let other = format!("{full}#[cfg(any(test, unix))]\nmod not_only_tests {{}}\n");
+    assert_eq!(sizes_of(path, &other)?.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_test_file_may_be_long() -> Result<()> {
+    let over = "\n".repeat(501);
+    assert_eq!(sizes_of("crates/core/tests/a.rs", &over)?, NONE);
+    assert_eq!(sizes_of("crates/core/benches/a/b.rs", &over)?, NONE);
+    assert_eq!(sizes_of("crates/core/src/tests.rs", &over)?.len(), 1);
+
+    let declared = |declaring: &str, declaration: &str, path: &str| -> Result<bool> {
+        let sources = [source(declaring, declaration)?, source(path, &over)?];
+        Ok(sizes::check(&sources[1], &TestFiles::of(&sources)).is_empty())
+    };
+    let (test, other) = ("#[cfg(test)]\nmod tests;", "mod tests;");
+    assert!(declared("crates/core/src/lib.rs", test, "crates/core/src/tests.rs")?);
+    assert!(declared("crates/core/src/rules.rs", test, "crates/core/src/rules/tests.rs")?);
+    assert!(declared("crates/core/src/rules/mod.rs", test, "crates/core/src/rules/tests/levels.rs")?);
+    assert!(!declared("crates/core/src/lib.rs", other, "crates/core/src/tests.rs")?);
+    assert!(!declared("crates/core/src/lib.rs", test, "crates/core/src/tests_of_time.rs")?);
+    let by_path = "#[cfg(test)]\n#[path = \"rules_tests.rs\"]\nmod tests;";
+    assert!(declared("crates/core/src/rules.rs", by_path, "crates/core/src/rules_tests.rs")?);
+    Ok(())
+}
+
+#[test]
+fn a_function_has_80_lines_from_its_signature_to_its_brace() -> Result<()> {
+    let function = |lines: usize| {
+        format!("/// Docs and attributes\n#[inline]\nfn long() {{{}}}", "\n".repeat(lines - 1))
+    };
+    assert_eq!(sizes_of("a.rs", &function(80))?, NONE);
+    assert_eq!(sizes_of("a.rs", &function(81))?, ["a.rs:3: `long` has 81 lines, at most 80 are allowed"]);
+    for wrapped in [
+        "impl A { FN }",
+        "trait A { FN }",
+        "mod a { FN }",
+        "fn outer() { FN }",
+        "#[cfg(test)] mod tests { FN }",
+    ] {
+        let found = sizes_of("a.rs", &wrapped.replace("FN", &function(81)))?;
+        assert!(found.iter().any(|breach| breach.contains("`long` has 81 lines")), "{wrapped}: {found:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_function_has_5_parameters_besides_self() -> Result<()> {
+    let five = "a: u8, b: u8, c: u8, d: u8, e: u8";
+    assert_eq!(
+        sizes_of("a.rs", &format!("fn f({five}) {{}} impl A {{ fn g(&mut self, {five}) {{}} }}"))?,
+        NONE
+    );
+    let found = "a.rs:1: `f` has 6 parameters, at most 5 are allowed";
+    assert_eq!(sizes_of("a.rs", &format!("fn f({five}, f: u8) {{}}"))?, [found]);
+    assert_eq!(sizes_of("a.rs", &format!("trait A {{ fn f(&self, {five}, f: u8); }}"))?, [found]);
+    Ok(())
+}
+
+#[test]
+fn a_struct_has_12_fields() -> Result<()> {
+    let fields = |count: usize| (0..count).map(|at| format!("f{at}: u8,")).collect::<String>();
+    assert_eq!(sizes_of("a.rs", &format!("struct A {{ {} }}", fields(12)))?, NONE);
+    let found = sizes_of("a.rs", &format!("struct A {{ {} }}", fields(13)))?;
+    assert_eq!(found, ["a.rs:1: `A` has 13 fields, at most 12 are allowed"]);
+    assert_eq!(sizes_of("a.rs", &format!("struct A({});", "u8,".repeat(13)))?.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn the_journal_has_30_kinds_of_events() -> Result<()> {
+    let kinds = |name: &str, count: usize| {
+        format!("enum {name} {{ {} }}", (0..count).map(|at| format!("K{at},")).collect::<String>())
+    };
+    let path = "crates/core/src/event.rs";
+    assert_eq!(sizes_of(path, &kinds("Event", 30))?, NONE);
+    let found =
+        "crates/core/src/event.rs:1: `EventKind` has 31 kinds of journaled events, at most 30 are allowed";
+    assert_eq!(sizes_of(path, &kinds("EventKind", 31))?, [found]);
+    assert_eq!(sizes_of(path, &kinds("Event", 31))?.len(), 1);
+    assert_eq!(sizes_of(path, &kinds("Word", 31))?, NONE);
+    assert_eq!(sizes_of("crates/agents/src/event.rs", &kinds("Event", 31))?, NONE);
+    Ok(())
+}
+
+#[test]
+fn lints_are_expected_with_a_reason_and_never_allowed() -> Result<()> {
+    let allow = "`allow` silences a lint for good: write #[expect(…, reason = \"…\")]";
+    for text in [
+        "#[allow(dead_code)] fn f() {}",
+        "#![allow(dead_code, reason = \"not even so\")]",
+        "#[cfg_attr(unix, inline, allow(dead_code))] fn f() {}",
+        "macro_rules! m { () => { #[allow(dead_code)] fn f() {} } }",
+    ] {
+        assert_eq!(words_of(text)?, [format!("a.rs:1: {allow}")], "{text}");
+    }
+    let no_reason = "a.rs:2: `expect` without a reason: write #[expect(…, reason = \"…\")]";
+    for text in [
+        "\n#[expect(dead_code)] fn f() {}",
+        "\n#[expect(dead_code, reason = \" \")] fn f() {}",
+        "\n#[cfg_attr(unix, expect(dead_code))] fn f() {}",
+    ] {
+        assert_eq!(words_of(text)?, [no_reason], "{text}");
+    }
+    for text in [
+        "#[expect(dead_code, reason = \"a format of others\")] fn f() {}",
+        "#[clap(allow(x))] fn allow() { a.expect(\"x\"); allow(1) }",
+        "#[cfg_attr(allow, inline)] fn f() { \"#[allow(x)]\" } // #[allow(x)]",
+    ] {
+        assert_eq!(words_of(text)?, NONE, "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_unfinished_is_left_over() -> Result<()> {
+    for word in ["todo", "unimplemented", "dbg"] {
+        let found = [format!("a.rs:1: `{word}!` is left over")];
+        assert_eq!(words_of(&format!("fn f() {{ {word}!() }}"))?, found);
+        assert_eq!(words_of(&format!("fn f() {{ assert!(std::{word}![1] > 0) }}"))?, found);
+        assert_eq!(words_of(&format!("fn {word}() -> bool {{ {word} != (1) }} // {word}!()"))?, NONE);
+    }
+    Ok(())
+}
+
+#[test]
+fn paths_of_one_machine_stay_out() {
+    for folder in ["work", "home"] {
+        let inside = format!("/{folder}/someone");
+        let found = [format!("docs/a.md:2: a path below /{folder} is of one machine only")];
+        for line in [
+            inside.clone(),
+            format!("see `{inside}`"),
+            format!("file://{inside}"),
+            format!("--root={inside}"),
+        ] {
+            assert_eq!(texts_of("docs/a.md", &format!("\n{line}\n")), found, "{line}");
+        }
+        assert_eq!(texts_of("docs/fixtures/a.md", &format!("\n{inside}")).len(), 1);
+        for line in [
+            format!(".tribunal{inside}"),
+            format!("{{root}}{inside}"),
+            format!("https://example.org{inside}"),
+            format!("/{folder}"),
+        ] {
+            assert_eq!(texts_of("docs/a.md", &format!("{line}\n")), NONE, "{line}");
+        }
+    }
+}
+
+#[test]
+fn lines_end_without_whitespace_and_files_with_one_newline() {
+    assert_eq!(texts_of("a.md", "a\n"), NONE);
+    assert_eq!(texts_of("a.md", ""), NONE);
+    for end in ["\x20", "\t", "\r"] {
+        assert_eq!(texts_of("a.md", &format!("a{end}\nb\n")), ["a.md:1: whitespace at the end of the line"]);
+    }
+    for text in ["a", "a\n\n", "\n\n"] {
+        assert_eq!(
+            texts_of("a.md", text),
+            ["a.md: the file has to end with exactly one newline"],
+            "{text:?}"
+        );
+    }
+    for path in ["a/b.snap", "crates/bmad/tests/fixtures/old/a.md"] {
+        assert_eq!(texts_of(path, "a\x20\n\n"), NONE, "{path}");
+    }
+}
+
+#[test]
+fn lines_of_rust_have_140_characters() {
+    let line = |length: usize| format!("{}\n", "ä".repeat(length));
+    assert_eq!(texts_of("a.rs", &line(140)), NONE);
+    assert_eq!(
+        texts_of("a.rs", &line(141)),
+        ["a.rs:1: this line has 141 characters, at most 140 are allowed"]
+    );
+    assert_eq!(texts_of("a.md", &line(141)), NONE);
+}
+
+#[test]
+fn a_crate_begins_with_a_doc() {
+    let found = "a crate begins with at least 3 lines of `//!`: what it does, what not, and where that is";
+    for path in ["crates/core/src/lib.rs", "crates/cli/src/main.rs", "xtask/src/main.rs"] {
+        assert_eq!(texts_of(path, "//! One.\n//!\n//! Three.\nuse a;\n"), NONE);
+        assert_eq!(texts_of(path, "//! One.\n//! Two.\n\n//! Four.\n"), [format!("{path}: {found}")]);
+        assert_eq!(texts_of(path, "use a;\n//! One.\n//! Two.\n//! Three.\n"), [format!("{path}: {found}")]);
+    }
+    assert_eq!(texts_of("crates/core/src/rules/main.rs", "use a;\n"), NONE);
+}
+
+#[test]
+fn bytes_are_not_text() {
+    assert_eq!(texts::as_text(b"a\0b"), None);
+    assert_eq!(texts::as_text(&[0xff, 0xfe]), None);
+    assert_eq!(texts::as_text(b"a"), Some("a"));
+}
+
+#[test]
+fn an_exception_covers_what_it_names_and_is_missed_when_it_goes_stale() -> Result<()> {
+    let sources = [source("a.rs", &format!("struct A({});", "u8,".repeat(13)))?];
+    let findings = sizes::check(&sources[0], &TestFiles::of(&sources));
+    let entry = |path: &str, item: &str, rule: &str| {
+        format!(
+            "[[exception]]\npath = \"{path}\"\nitem = \"{item}\"\nrule = \"{rule}\"\nreason = \"a foreign format\"\n"
+        )
+    };
+    let mut exceptions = Exceptions::parse(&entry("a.rs", "A", "fields"));
+    assert!(findings.iter().all(|finding| exceptions.cover(finding)));
+    assert_eq!(shown(exceptions.into_breaches()), NONE);
+
+    for (path, item, rule) in [("b.rs", "A", "fields"), ("a.rs", "B", "fields"), ("a.rs", "A", "function")] {
+        let mut exceptions = Exceptions::parse(&entry(path, item, rule));
+        assert!(!findings.iter().any(|finding| exceptions.cover(finding)));
+        let stale = format!(
+            "xtask/tidy-exceptions.toml: the exception for `{item}` in \"{path}\" ({rule}) no longer matches anything: take it out"
+        );
+        assert_eq!(shown(exceptions.into_breaches()), [stale]);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_exception_is_complete() {
+    let file = "xtask/tidy-exceptions.toml:";
+    let found = |text: &str| -> Vec<String> {
+        let all = shown(Exceptions::parse(text).into_breaches());
+        all.into_iter().filter(|breach| !breach.contains("no longer matches")).collect()
+    };
+    let entry = "[[exception]]\npath = \"a.rs\"\nitem = \"A\"\n";
+    for reason in ["", "reason = \" \""] {
+        let text = format!("{entry}rule = \"fields\"\n{reason}");
+        assert_eq!(found(&text), [format!("{file} the exception for `A` in \"a.rs\" has no reason")]);
+    }
+    assert_eq!(
+        found(&format!("{entry}rule = \"size\"\nreason = \"r\"")),
+        [format!(
+            "{file} the exception for `A` in \"a.rs\" has the rule \"size\", known are file, function, params, fields"
+        )]
+    );
+    assert_eq!(
+        found(&format!("{entry}rule = \"file\"\nreason = \"r\"\nuntil = \"then\"")),
+        [format!(
+            "{file} the exception for `A` in \"a.rs\" has a key `until` that is not known, only path, item, rule, reason"
+        )]
+    );
+    assert_eq!(found("[exceptions]"), [format!("{file} `exceptions` is not known here, only [[exception]]")]);
+    assert_eq!(found("what?").len(), 1);
+}
+
+/// All of it together, on a folder.
+#[test]
+fn tidy_looks_at_sources_texts_exceptions_and_arrows() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let fields = "u8,".repeat(13);
+    let exception = |item: &str| {
+        format!(
+            "[[exception]]\npath = \"crates/core/src/a.rs\"\nitem = \"{item}\"\nrule = \"fields\"\nreason = \"r\"\n"
+        )
+    };
+    for (path, text) in [
+        ("Cargo.toml", "[workspace]\n".to_owned()),
+        ("README.md", "no newline".to_owned()),
+        ("target/ignored.md", "no newline".to_owned()),
+        (
+            "crates/core/Cargo.toml",
+            "[package]\nname = \"tribunal-core\"\n[dependencies]\ntokio = \"1\"\n".to_owned(),
+        ),
+        ("crates/core/src/lib.rs", "//! One.\n//! Two.\n//! Three.\n#![no_std]\nmod a;\n".to_owned()),
+        ("crates/core/src/a.rs", format!("struct A({fields});\nstruct B({fields});\nfn f() {{ todo!() }}\n")),
+        ("xtask/tidy-exceptions.toml", format!("{}{}", exception("A"), exception("C"))),
+    ] {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
+        fs::write(path, text)?;
+    }
+    let found = shown(super::check(folder.path())?);
+    let starts = [
+        "README.md: the file has to end",
+        "crates/core/Cargo.toml: tribunal-core may not depend on tokio",
+        "crates/core/src/a.rs:2: `B` has 13 fields",
+        "crates/core/src/a.rs:3: `todo!` is left over",
+        "xtask/tidy-exceptions.toml: the exception for `C`",
+    ];
+    assert_eq!(found.len(), starts.len(), "{found:#?}");
+    for (found, start) in found.iter().zip(starts) {
+        assert!(found.starts_with(start), "{found}");
+    }
+    Ok(())
+}

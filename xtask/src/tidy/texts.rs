@@ -1,0 +1,61 @@
+//! Rules on plain text: what any file may contain, and how a crate's first file begins.
+//!
+//! A file is text when it is UTF-8 without a null byte; everything else is left alone. Snapshots and fixtures keep
+//! their whitespace, since it is what they record, but not the paths of somebody's machine.
+
+use crate::Breach;
+use crate::tree::has_extension;
+
+const LINE_CHARS: usize = 140;
+const DOC_LINES: usize = 3;
+/// Folders at the top of a machine that only its owner has.
+const MACHINE_FOLDERS: [&str; 2] = ["work", "home"];
+
+pub fn as_text(bytes: &[u8]) -> Option<&str> {
+    str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
+pub fn check(path: &str, text: &str) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    let data = path.split('/').any(|part| part == "fixtures");
+    let keeps_whitespace = data || has_extension(path, "snap");
+    for (index, line) in text.split('\n').enumerate() {
+        let mut breach = |message: String| breaches.push(Breach::at_line(path, index + 1, message));
+        if let Some(folder) = MACHINE_FOLDERS.iter().find(|folder| has_machine_path(line, folder)) {
+            breach(format!("a path below /{folder} is of one machine only"));
+        }
+        if !keeps_whitespace && line.ends_with(char::is_whitespace) {
+            breach("whitespace at the end of the line".to_owned());
+        }
+        let chars = line.chars().count();
+        if has_extension(path, "rs") && !data && chars > LINE_CHARS {
+            breach(format!("this line has {chars} characters, at most {LINE_CHARS} are allowed"));
+        }
+    }
+    if !keeps_whitespace && !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
+        breaches.push(Breach::in_file(path, "the file has to end with exactly one newline"));
+    }
+    if is_crate_root(path) && text.lines().take_while(|line| line.starts_with("//!")).count() < DOC_LINES {
+        let message = format!(
+            "a crate begins with at least {DOC_LINES} lines of `//!`: what it does, what not, and where that is"
+        );
+        breaches.push(Breach::in_file(path, message));
+    }
+    breaches
+}
+
+/// Whether an absolute path into this top folder stands in the line. `.tribunal/work/x` is not absolute.
+fn has_machine_path(line: &str, folder: &str) -> bool {
+    let needle = format!("/{folder}/");
+    let continues_a_path = |char: char| char.is_alphanumeric() || "._-~})>]*$+@%".contains(char);
+    line.match_indices(&needle).any(|(at, _)| !line[..at].ends_with(continues_a_path))
+}
+
+/// `src/lib.rs` or `src/main.rs` of a crate of ours.
+fn is_crate_root(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    matches!(
+        parts.as_slice(),
+        ["crates", _, "src", "lib.rs" | "main.rs"] | ["xtask", "src", "lib.rs" | "main.rs"]
+    )
+}

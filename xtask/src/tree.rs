@@ -1,0 +1,132 @@
+//! What is in the repository: the list of its files, and the Rust sources among them, read and parsed once.
+//!
+//! Files are those git knows or would add, so that build output and local notes are left alone. Outside a git
+//! checkout (a copy in a temporary folder) the folder is walked instead. No rule lives here.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use proc_macro2::TokenStream;
+
+use crate::Breach;
+
+/// One Rust source of `crates/` or `xtask/`.
+pub struct Source {
+    pub path: String,
+    pub text: String,
+    pub tokens: TokenStream,
+    pub syntax: syn::File,
+}
+
+/// All files of the repository, and its own Rust sources parsed.
+pub struct Tree {
+    /// Relative to the root, with forward slashes, sorted.
+    pub files: Vec<String>,
+    pub sources: Vec<Source>,
+    /// Sources that are not Rust.
+    pub unreadable: Vec<Breach>,
+}
+
+impl Tree {
+    pub fn read(root: &Path) -> Result<Self> {
+        let mut tree = Self { files: list(root)?, sources: Vec::new(), unreadable: Vec::new() };
+        for path in tree.files.iter().filter(|path| is_own_source(path)) {
+            let text = fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
+            match Source::parse(path, text) {
+                Ok(source) => tree.sources.push(source),
+                Err(breach) => tree.unreadable.push(breach),
+            }
+        }
+        Ok(tree)
+    }
+}
+
+impl Source {
+    pub fn parse(path: &str, text: String) -> Result<Self, Breach> {
+        let not_rust = |error: syn::Error| {
+            Breach::at_line(path, error.span().start().line, format!("this is not rust: {error}"))
+        };
+        let tokens: TokenStream =
+            text.parse().map_err(|error: proc_macro2::LexError| not_rust(error.into()))?;
+        let syntax = syn::parse2(tokens.clone()).map_err(not_rust)?;
+        Ok(Self { path: path.to_owned(), text, tokens, syntax })
+    }
+}
+
+/// A Rust file that is code of ours. Below a `fixtures` folder it is data, unless that folder is itself inside `src`.
+fn is_own_source(path: &str) -> bool {
+    let ours = path.starts_with("crates/") || path.starts_with("xtask/");
+    let data = path.split('/').find(|part| ["src", "fixtures"].contains(part)) == Some("fixtures");
+    ours && has_extension(path, "rs") && !data
+}
+
+pub fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|found| found == extension)
+}
+
+fn list(root: &Path) -> Result<Vec<String>> {
+    let mut files = match list_by_git(root) {
+        Some(files) => files,
+        None => list_by_walking(root)?,
+    };
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// `None` when git is missing or does not know this folder (then it does not list the root manifest either).
+fn list_by_git(root: &Path) -> Option<Vec<String>> {
+    let output = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        // Inside a git hook these name the repository of the hook, whatever the current folder is.
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let files: Vec<String> = String::from_utf8_lossy(&output.stdout)
+        .split('\0')
+        .filter(|path| fs::symlink_metadata(root.join(path)).is_ok_and(|found| found.is_file()))
+        .map(str::to_owned)
+        .collect();
+    files.iter().any(|path| path == "Cargo.toml").then_some(files)
+}
+
+fn list_by_walking(root: &Path) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(root.join(&folder))
+            .with_context(|| format!("cannot list {}", root.join(&folder).display()))?;
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+            let kind = entry.file_type()?;
+            if kind.is_file() {
+                files.push(path);
+            } else if kind.is_dir() && name != ".git" && name != "target" {
+                folders.push(path);
+            }
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own_source;
+
+    #[test]
+    fn fixtures_are_data_and_a_module_named_fixtures_is_code() {
+        assert!(is_own_source("crates/core/src/lib.rs"));
+        assert!(is_own_source("crates/testkit/src/fixtures/mod.rs"));
+        assert!(is_own_source("xtask/tests/architecture.rs"));
+        assert!(!is_own_source("crates/bmad/tests/fixtures/old/src/main.rs"));
+        assert!(!is_own_source("docs/example.rs"));
+    }
+}
