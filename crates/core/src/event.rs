@@ -49,32 +49,116 @@ pub struct Draft {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
     // The run itself.
-    RunStarted { workflow: String, version: u32, build: String, settings: Settings },
-    RunResumed { life: u32 },
-    EffectStarted { key: Key, stretch: u32, fingerprint: Hash, effect: Effect },
-    EffectFinished { key: Key, stretch: u32, reply: Reply },
-    Boundary { key: Key, stretch: u32, state: serde_json::Value },
-    Patched { change: String },
+    RunStarted {
+        workflow: String,
+        version: u32,
+        build: String,
+        settings: Settings,
+    },
+    RunResumed {
+        life: u32,
+    },
+    EffectStarted {
+        key: Key,
+        stretch: u32,
+        fingerprint: Hash,
+        effect: Effect,
+    },
+    EffectFinished {
+        key: Key,
+        stretch: u32,
+        reply: Reply,
+    },
+    Boundary {
+        key: Key,
+        stretch: u32,
+        state: serde_json::Value,
+    },
+    Patched {
+        change: String,
+    },
     RunParked(Summary),
     RunFinished(Summary),
 
     // What a review notes on its way.
-    LevelChosen { level: Level, why: String, panel: Vec<Role> },
-    RoundStarted { round: u32, of: u32 },
-    SeatAnswered { round: u32, role: Role, agent: AgentName, raised: u32, usage: Usage },
-    SeatIncomplete { round: u32, role: Role, agent: AgentName, fault: Fault },
-    FindingRaised { finding: Finding },
-    FindingJoined { finding: FindingId, severity: Severity, raiser: Raiser },
-    FindingMoved { finding: FindingId, to: Status, note: String },
-    FixersDealt { round: u32, iteration: u32, wave: u32, hands: Vec<Vec<FindingId>> },
-    FixerFailed { key: Key, agent: AgentName, fault: Fault },
-    PatchLanded { key: Key, findings: Vec<FindingId>, lines: u32 },
-    PatchRefused { key: Key, findings: Vec<FindingId>, why: Refusal },
-    DecisionPosted { decision: Decision },
-    DecisionAnswered { decision: DecisionId, answer: Answer },
-    RoundEnded { round: u32, new: u32, dry: bool, counts: Counts },
-    FileWritten { path: String },
-    Warned { text: String },
+    LevelChosen {
+        level: Level,
+        why: String,
+        panel: Vec<Role>,
+    },
+    RoundStarted {
+        round: u32,
+        of: u32,
+    },
+    SeatAnswered {
+        round: u32,
+        role: Role,
+        agent: AgentName,
+        raised: u32,
+        usage: Usage,
+    },
+    SeatIncomplete {
+        round: u32,
+        role: Role,
+        agent: AgentName,
+        fault: Fault,
+    },
+    FindingRaised {
+        finding: Finding,
+    },
+    FindingJoined {
+        finding: FindingId,
+        severity: Severity,
+        raiser: Raiser,
+    },
+    FindingMoved {
+        finding: FindingId,
+        to: Status,
+        note: String,
+    },
+    FixersDealt {
+        round: u32,
+        iteration: u32,
+        wave: u32,
+        hands: Vec<Vec<FindingId>>,
+    },
+    FixerFailed {
+        key: Key,
+        agent: AgentName,
+        fault: Fault,
+    },
+    PatchLanded {
+        key: Key,
+        findings: Vec<FindingId>,
+        lines: u32,
+    },
+    PatchRefused {
+        key: Key,
+        findings: Vec<FindingId>,
+        why: Refusal,
+    },
+    DecisionPosted {
+        decision: Decision,
+    },
+    DecisionAnswered {
+        decision: DecisionId,
+        answer: Answer,
+    },
+    RoundEnded {
+        round: u32,
+        new: u32,
+        dry: bool,
+        counts: Counts,
+    },
+    FileWritten {
+        path: String,
+    },
+    Warned {
+        text: String,
+    },
+    /// Written by a newer build; readers go on without it, writers refuse such a file.
+    #[serde(other)]
+    Unknown,
 }
 
 impl Event {
@@ -105,6 +189,7 @@ impl Event {
             Event::RoundEnded { .. } => "round_ended",
             Event::FileWritten { .. } => "file_written",
             Event::Warned { .. } => "warned",
+            Event::Unknown => "unknown",
         }
     }
 }

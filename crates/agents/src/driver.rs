@@ -1,0 +1,63 @@
+//! How each agent is launched and how its output is read. One driver, one arm; bigger ones get a module of their own.
+
+use std::collections::BTreeMap;
+
+use tribunal_core::{ids::Key, limits::Usage, settings::DriverSpec};
+
+use crate::replay;
+
+/// What `supervise` needs to start an agent; the prompt goes to its standard input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    pub program: String,
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
+}
+
+/// What an agent's output came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decoded {
+    /// The final answer, as the agent worded it.
+    pub text: String,
+    pub usage: Usage,
+}
+
+/// Where things are on this machine; drivers never look for themselves.
+#[derive(Clone, Debug)]
+pub struct Whereabouts {
+    /// Our own program: it plays scripts.
+    pub own_program: String,
+    /// The project's root, for paths in settings.
+    pub project: String,
+}
+
+/// Names the task to the process: scripts choose their part by it, and a later sweep knows its own by it.
+pub const TASK_VARIABLE: &str = "TRIBUNAL_TASK";
+
+pub fn launch(driver: &DriverSpec, task: &Key, at: &Whereabouts) -> Launch {
+    let mut env = BTreeMap::from([(TASK_VARIABLE.to_string(), task.to_string())]);
+    match driver {
+        DriverSpec::Command { argv } => {
+            let (program, args) = match argv.split_first() {
+                Some((program, args)) => (program.clone(), args.to_vec()),
+                None => (String::new(), Vec::new()),
+            };
+            Launch { program, args, env }
+        }
+        DriverSpec::Replay { script, paced } => {
+            let script =
+                if script.starts_with('/') { script.clone() } else { format!("{}/{script}", at.project) };
+            env.insert(replay::PACED_VARIABLE.to_string(), u8::from(*paced).to_string());
+            let args = vec![replay::COMMAND.to_string(), script];
+            Launch { program: at.own_program.clone(), args, env }
+        }
+    }
+}
+
+/// Reads an agent's standard output.
+pub fn decode(driver: &DriverSpec, stdout: &str) -> Decoded {
+    match driver {
+        DriverSpec::Command { .. } => Decoded { text: stdout.to_string(), usage: Usage::default() },
+        DriverSpec::Replay { .. } => replay::decode(stdout),
+    }
+}

@@ -1,0 +1,50 @@
+//! The `replay` driver: an agent that plays a script, in a real process, in the working folder it is given.
+//!
+//! [`script`] is what people write, [`play`] what happens; the program around it (`tribunal play-script`, and the test kit's
+//! `scripted-agent`) only hands in its input and output. Nothing here is a model; whoever shows its output says so.
+
+mod play;
+mod script;
+
+use serde::{Deserialize, Serialize};
+use tribunal_core::limits::Usage;
+
+pub use play::{Ended, Form, Stage, play};
+pub use script::{FixEntry, Script, ScriptError, Step, TaskEntry};
+
+use crate::driver::Decoded;
+
+/// The hidden subcommand of our own program that plays a script.
+pub const COMMAND: &str = "play-script";
+/// `1`: the script's waits are waited.
+pub const PACED_VARIABLE: &str = "TRIBUNAL_PACED";
+
+/// One line of a scripted agent's output in the form that the `replay` driver reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Line {
+    Progress { text: String },
+    Text { text: String },
+    Usage { usage: Usage },
+}
+
+/// Lines that cannot be read are text: an agent may print anything.
+pub fn decode(stdout: &str) -> Decoded {
+    let mut decoded = Decoded::default();
+    for line in stdout.lines() {
+        match serde_json::from_str::<Line>(line) {
+            Ok(Line::Progress { .. }) => {}
+            Ok(Line::Text { text }) => push_line(&mut decoded.text, &text),
+            Ok(Line::Usage { usage }) => decoded.usage = usage,
+            Err(_) => push_line(&mut decoded.text, line),
+        }
+    }
+    decoded
+}
+
+fn push_line(text: &mut String, line: &str) {
+    text.push_str(line);
+    if !line.ends_with('\n') {
+        text.push('\n');
+    }
+}

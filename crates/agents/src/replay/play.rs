@@ -1,0 +1,208 @@
+//! Playing a script's part: prints, edits, waits, exits.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Component, Path, PathBuf},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tribunal_core::{brief::Assigned, finding::Evidence};
+
+use super::{Line, Script, ScriptError, Step, TaskEntry, script::FixEntry};
+use crate::prompt::read_assigned;
+
+/// How the answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// JSON lines, for the `replay` driver.
+    Lines,
+    /// Plain text, as any command would.
+    Plain,
+}
+
+/// Where a part is played.
+pub struct Stage<'a> {
+    pub task: &'a str,
+    pub prompt: &'a str,
+    pub folder: &'a Path,
+    pub paced: bool,
+    pub form: Form,
+    pub out: &'a mut dyn Write,
+    pub err: &'a mut dyn Write,
+    /// Lets time pass; a part that hangs waits for ever.
+    pub wait: &'a dyn Fn(Duration),
+}
+
+impl std::fmt::Debug for Stage<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stage")
+            .field("task", &self.task)
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The exit code a part ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended(pub i32);
+
+/// A script that cannot do what it says ends with this code and a message.
+const SCRIPT_FAULT: i32 = 70;
+
+pub fn play(script: &Script, stage: &mut Stage<'_>) -> io::Result<Ended> {
+    let part = match script.part(stage.task) {
+        Ok(part) => part,
+        Err(error @ (ScriptError::NoPart(_) | ScriptError::Form(_))) => {
+            writeln!(stage.err, "{error}")?;
+            return Ok(Ended(SCRIPT_FAULT));
+        }
+    };
+    let mut findings: Option<Vec<Value>> = None;
+    for step in &part.steps {
+        match step {
+            Step::Findings(more) => findings.get_or_insert_default().extend(more.iter().cloned()),
+            other => {
+                if let Some(ended) = stage.step(other)? {
+                    return Ok(ended);
+                }
+            }
+        }
+    }
+    if let Some(findings) = findings {
+        stage.text(&format!("```json\n{}\n```", json!({ "findings": findings })))?;
+    }
+    if !part.fix.is_empty() {
+        match stage.fix(part) {
+            Ok(fixes) => stage.text(&format!("```json\n{}\n```", json!({ "fixes": fixes })))?,
+            Err(problem) => {
+                writeln!(stage.err, "{problem}")?;
+                return Ok(Ended(SCRIPT_FAULT));
+            }
+        }
+    }
+    if stage.form == Form::Lines {
+        stage.line(&Line::Usage { usage: part.usage })?;
+    }
+    stage.out.flush()?;
+    Ok(Ended(0))
+}
+
+impl Stage<'_> {
+    fn step(&mut self, step: &Step) -> io::Result<Option<Ended>> {
+        let done = match step {
+            Step::Say(text) => {
+                if self.form == Form::Lines {
+                    self.line(&Line::Progress { text: text.clone() })?;
+                }
+                Ok(())
+            }
+            Step::WaitMs(ms) => {
+                if self.paced {
+                    (self.wait)(Duration::from_millis(*ms));
+                }
+                Ok(())
+            }
+            Step::Text(text) => self.text(text).map(Ok)?,
+            Step::Edit { file, replace, with } => self.edit(file, replace, with),
+            Step::Write { file, text } => self.write_file(file, text),
+            Step::Delete(file) => {
+                self.inside(file).and_then(|path| fs::remove_file(path).map_err(|e| e.to_string()))
+            }
+            Step::Complain(text) => writeln!(self.err, "{text}").map(Ok)?,
+            Step::Exit(code) => {
+                self.out.flush()?;
+                return Ok(Some(Ended(*code)));
+            }
+            Step::Hang(yes) => {
+                self.out.flush()?;
+                if *yes {
+                    loop {
+                        (self.wait)(Duration::from_secs(3600));
+                    }
+                }
+                Ok(())
+            }
+            Step::Findings(_) => Ok(()),
+        };
+        if let Err(problem) = done {
+            writeln!(self.err, "{problem}")?;
+            return Ok(Some(Ended(SCRIPT_FAULT)));
+        }
+        Ok(None)
+    }
+
+    /// Does what the part says about each assigned finding; a finding it says nothing about is left out of the answer.
+    fn fix(&mut self, part: &TaskEntry) -> Result<Vec<Value>, String> {
+        let mut fixes = Vec::new();
+        for assigned in read_assigned(self.prompt) {
+            let Some(entry) = part.fix.iter().find(|entry| fits(entry, &assigned)) else { continue };
+            if let Some(reason) = &entry.blocked {
+                fixes.push(json!({"id": assigned.id, "status": "BLOCKED", "fix_description": reason}));
+                continue;
+            }
+            if let Some(replace) = &entry.replace {
+                let place = assigned.place.rsplit_once(':').map_or("", |(file, _)| file);
+                self.edit(entry.file.as_deref().unwrap_or(place), replace, &entry.with)?;
+            }
+            fixes.push(json!({
+                "id": assigned.id,
+                "status": "FIXED",
+                "fix_description": entry.description,
+                "verification": entry.verification,
+            }));
+        }
+        Ok(fixes)
+    }
+
+    fn edit(&mut self, file: &str, replace: &str, with: &str) -> Result<(), String> {
+        let path = self.inside(file)?;
+        let text = fs::read_to_string(&path).map_err(|cause| format!("{file}: {cause}"))?;
+        match text.matches(replace).count() {
+            1 => {
+                fs::write(&path, text.replacen(replace, with, 1)).map_err(|cause| format!("{file}: {cause}"))
+            }
+            times => Err(format!("{file}: the text to replace stands there {times} times: {replace}")),
+        }
+    }
+
+    fn write_file(&mut self, file: &str, text: &str) -> Result<(), String> {
+        let path = self.inside(file)?;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|cause| format!("{file}: {cause}"))?;
+        }
+        fs::write(&path, text).map_err(|cause| format!("{file}: {cause}"))
+    }
+
+    /// Scripts edit in their working folder only.
+    fn inside(&self, file: &str) -> Result<PathBuf, String> {
+        let path = Path::new(file);
+        if path.components().all(|part| matches!(part, Component::Normal(_))) {
+            Ok(self.folder.join(path))
+        } else {
+            Err(format!("{file}: a script only touches its working folder"))
+        }
+    }
+
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        match self.form {
+            Form::Lines => self.line(&Line::Text { text: text.to_string() }),
+            Form::Plain => writeln!(self.out, "{text}"),
+        }
+    }
+
+    fn line(&mut self, line: &Line) -> io::Result<()> {
+        serde_json::to_writer(&mut *self.out, line)?;
+        writeln!(self.out)?;
+        self.out.flush()
+    }
+}
+
+fn fits(entry: &FixEntry, assigned: &Assigned) -> bool {
+    let evidence = match &assigned.evidence {
+        Evidence::Quote { text } => text,
+        Evidence::Absence { heading, .. } => heading,
+    };
+    assigned.description.contains(&entry.fits) || evidence.contains(&entry.fits)
+}

@@ -1,0 +1,26 @@
+//! What can go wrong with the journal file, in words a person can act on.
+
+use std::{io, path::PathBuf};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error(
+        "{} was written by a newer Tribunal (format {found}, this one knows {known}); it can be read but not written",
+        path.display()
+    )]
+    Newer { path: PathBuf, found: i32, known: i32 },
+    #[error("{} is not a Tribunal journal", path.display())]
+    Foreign { path: PathBuf },
+    #[error("{} cannot be created: {cause}", path.display())]
+    Create { path: PathBuf, cause: io::Error },
+    #[error("{}: {cause}", path.display())]
+    Database { path: PathBuf, cause: rusqlite::Error },
+    #[error("entry {seq} of run {run} cannot be read: {cause}")]
+    Entry { run: String, seq: u64, cause: serde_json::Error },
+    #[error("an entry cannot be written: {0}")]
+    Unwritable(serde_json::Error),
+    #[error("blob {0} is missing")]
+    NoBlob(String),
+    #[error("the journal's writer has stopped: {0}")]
+    Writer(String),
+}

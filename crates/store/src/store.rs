@@ -1,0 +1,187 @@
+//! The store as others see it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::mpsc::sync_channel,
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use tribunal_core::{
+    effect::Request,
+    event::Entry,
+    ids::{Hash, RunId},
+};
+
+use crate::{
+    error::StoreError,
+    schema::{FORMAT, check, migrate},
+    writer::{Batch, Writer},
+};
+
+const FILE: &str = "journal.db";
+const BUSY: Duration = Duration::from_secs(5);
+
+/// A project's journal. Reading works while another process writes.
+pub struct Store {
+    path: PathBuf,
+    reader: Connection,
+    writer: Option<Writer>,
+    format: i32,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("path", &self.path)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A person's request with its number in the inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRequest {
+    pub id: i64,
+    pub request: Request,
+}
+
+impl Store {
+    /// Whether a project has a journal.
+    pub fn exists(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
+    }
+
+    /// Opens for writing, creating and migrating what is needed.
+    pub fn open(folder: &Path) -> Result<Store, StoreError> {
+        fs::create_dir_all(folder)
+            .map_err(|cause| StoreError::Create { path: folder.to_path_buf(), cause })?;
+        let path = folder.join(FILE);
+        let database = |cause| StoreError::Database { path: path.clone(), cause };
+        let mut connection = Connection::open(&path).map_err(database)?;
+        connection.busy_timeout(BUSY).map_err(database)?;
+        check(&connection, &path, true)?;
+        for (name, value) in [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")] {
+            connection.pragma_update(None, name, value).map_err(database)?;
+        }
+        migrate(&mut connection).map_err(database)?;
+        let reader = open_reader(&path).map_err(database)?;
+        let writer = Writer::start(connection, path.clone())?;
+        Ok(Store { path, reader, writer: Some(writer), format: FORMAT })
+    }
+
+    /// Opens for reading only; also a file of a newer build.
+    pub fn open_read_only(folder: &Path) -> Result<Store, StoreError> {
+        let path = folder.join(FILE);
+        let reader =
+            open_reader(&path).map_err(|cause| StoreError::Database { path: path.clone(), cause })?;
+        let format = check(&reader, &path, false)?;
+        Ok(Store { path, reader, writer: None, format })
+    }
+
+    /// The file was written by a newer build than this.
+    pub fn is_newer(&self) -> Option<StoreError> {
+        let newer = StoreError::Newer { path: self.path.clone(), found: self.format, known: FORMAT };
+        (self.format > FORMAT).then_some(newer)
+    }
+
+    /// Queues a batch; `done` is called on the writer's thread once it is durable.
+    pub fn submit(&self, batch: Batch, done: impl FnOnce(Result<Vec<Entry>, StoreError>) + Send + 'static) {
+        match &self.writer {
+            Some(writer) => writer.submit(batch, Box::new(done)),
+            None => done(Err(StoreError::Writer("the journal was opened for reading".into()))),
+        }
+    }
+
+    /// Records a batch and waits until it is durable.
+    pub fn append(&self, batch: Batch) -> Result<Vec<Entry>, StoreError> {
+        let (tell, told) = sync_channel(1);
+        self.submit(batch, move |result| {
+            let _ = tell.send(result);
+        });
+        told.recv().unwrap_or_else(|gone| Err(StoreError::Writer(gone.to_string())))
+    }
+
+    /// A run's entries after number `after`, in order.
+    pub fn entries(&self, run: &RunId, after: u64) -> Result<Vec<Entry>, StoreError> {
+        let select = "SELECT seq, body, blob FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq";
+        let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
+        let rows = statement
+            .query_map(params![run.as_str(), after], raw_entry)
+            .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
+            .map_err(|cause| self.database(cause))?;
+        rows.into_iter().map(|row| self.entry(run, row)).collect()
+    }
+
+    fn entry(&self, run: &RunId, (seq, body, blob): RawEntry) -> Result<Entry, StoreError> {
+        let bytes = match (body, blob) {
+            (Some(body), _) => body.into_bytes(),
+            (None, Some(hash)) => self.blob(&Hash::new(hash))?,
+            (None, None) => Vec::new(),
+        };
+        serde_json::from_slice(&bytes).map_err(|cause| StoreError::Entry { run: run.to_string(), seq, cause })
+    }
+
+    /// All runs, oldest first.
+    pub fn runs(&self) -> Result<Vec<RunId>, StoreError> {
+        let select = "SELECT run FROM events WHERE seq = 1 ORDER BY wall_ms, run";
+        let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
+        statement
+            .query_map([], |row| row.get::<_, String>(0).map(RunId::new))
+            .and_then(Iterator::collect)
+            .map_err(|cause| self.database(cause))
+    }
+
+    pub fn blob(&self, hash: &Hash) -> Result<Vec<u8>, StoreError> {
+        let select = "SELECT body FROM blobs WHERE hash = ?1";
+        let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
+        let found = statement.query_row([hash.as_str()], |row| row.get(0)).optional();
+        found.map_err(|cause| self.database(cause))?.ok_or_else(|| StoreError::NoBlob(hash.to_string()))
+    }
+
+    /// What people sent to a run and no run has taken in yet.
+    pub fn requests(&self, run: &RunId) -> Result<Vec<StoredRequest>, StoreError> {
+        let select = "SELECT id, body FROM inbox WHERE run = ?1 AND taken = 0 ORDER BY id";
+        let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
+        let rows: Vec<(i64, String)> = statement
+            .query_map([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .and_then(Iterator::collect)
+            .map_err(|cause| self.database(cause))?;
+        // A request of a newer build cannot be understood here; it stays where it is.
+        let understood = rows.into_iter().filter_map(|(id, body)| {
+            serde_json::from_str(&body).ok().map(|request| StoredRequest { id, request })
+        });
+        Ok(understood.collect())
+    }
+
+    /// Sends a request to a run.
+    pub fn request(&self, run: &RunId, request: &Request) -> Result<(), StoreError> {
+        let body = serde_json::to_string(request).map_err(StoreError::Unwritable)?;
+        self.append(Batch { request: Some((run.clone(), body)), ..Batch::default() }).map(|_| ())
+    }
+
+    fn database(&self, cause: rusqlite::Error) -> StoreError {
+        StoreError::Database { path: self.path.clone(), cause }
+    }
+}
+
+type RawEntry = (u64, Option<String>, Option<String>);
+
+fn raw_entry(row: &Row<'_>) -> rusqlite::Result<RawEntry> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+/// A file in a folder that may not be written is read as it is, without the shared memory that WAL wants.
+fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    let probe = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0));
+    if !matches!(&probe, Err(cause) if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen)) {
+        return Ok(connection);
+    }
+    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)
+}

@@ -1,0 +1,199 @@
+//! The one writer: a thread that commits all that is queued in one transaction, then acknowledges all of it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, Sender, channel},
+    thread::JoinHandle,
+};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tribunal_core::{
+    event::{Draft, EVENT_VERSION, Entry},
+    ids::{Hash, RunId},
+    stamp::Stamp,
+};
+
+use crate::error::StoreError;
+
+/// What is longer than this goes into a blob.
+const INLINE: usize = 64 << 10;
+
+/// An entry to be recorded; its number is given by the store.
+#[derive(Clone, Debug)]
+pub struct NewEntry {
+    pub run: RunId,
+    pub at: Stamp,
+    pub draft: Draft,
+}
+
+/// What is recorded together: all of it or nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub entries: Vec<NewEntry>,
+    pub blobs: Vec<Vec<u8>>,
+    /// Requests of people that these entries took in.
+    pub taken: Vec<i64>,
+    /// A request of a person to a run.
+    pub request: Option<(RunId, String)>,
+}
+
+type Done = Box<dyn FnOnce(Result<Vec<Entry>, StoreError>) + Send>;
+type Job = (Batch, Done);
+
+pub(crate) struct Writer {
+    queue: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start(connection: Connection, path: PathBuf) -> Result<Writer, StoreError> {
+        let (queue, jobs) = channel();
+        let thread = std::thread::Builder::new()
+            .name("journal".into())
+            .spawn(move || work(connection, &path, &jobs))
+            .map_err(|cause| StoreError::Writer(cause.to_string()))?;
+        Ok(Writer { queue: Some(queue), thread: Some(thread) })
+    }
+
+    pub(crate) fn submit(&self, batch: Batch, done: Done) {
+        let sent = match &self.queue {
+            Some(queue) => queue.send((batch, done)).map_err(|unsent| unsent.0.1),
+            None => Err(done),
+        };
+        if let Err(done) = sent {
+            done(Err(StoreError::Writer("its thread is gone".into())));
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(mut connection: Connection, path: &Path, jobs: &Receiver<Job>) {
+    while let Ok(first) = jobs.recv() {
+        let mut group = vec![first];
+        group.extend(jobs.try_iter());
+        let (batches, dones): (Vec<Batch>, Vec<Done>) = group.into_iter().unzip();
+        match commit(&mut connection, &batches) {
+            Ok(written) => {
+                for (done, entries) in dones.into_iter().zip(written) {
+                    done(entries);
+                }
+            }
+            Err(cause) => {
+                let text = cause.to_string();
+                for done in dones {
+                    done(Err(StoreError::Writer(format!("{}: {text}", path.display()))));
+                }
+            }
+        }
+    }
+}
+
+type Written = Result<Vec<Entry>, StoreError>;
+
+/// One transaction for the whole group; a batch that cannot be written takes no other with it.
+fn commit(connection: &mut Connection, batches: &[Batch]) -> rusqlite::Result<Vec<Written>> {
+    let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let mut written = Vec::with_capacity(batches.len());
+    for batch in batches {
+        let savepoint = transaction.savepoint()?;
+        match write(&savepoint, batch) {
+            Ok(entries) => {
+                savepoint.commit()?;
+                written.push(Ok(entries));
+            }
+            Err(WriteError::Json(cause)) => {
+                drop(savepoint);
+                written.push(Err(StoreError::Unwritable(cause)));
+            }
+            Err(WriteError::Sql(cause)) => return Err(cause),
+        }
+    }
+    transaction.commit()?;
+    Ok(written)
+}
+
+enum WriteError {
+    Sql(rusqlite::Error),
+    Json(serde_json::Error),
+}
+
+impl From<rusqlite::Error> for WriteError {
+    fn from(cause: rusqlite::Error) -> Self {
+        WriteError::Sql(cause)
+    }
+}
+
+impl From<serde_json::Error> for WriteError {
+    fn from(cause: serde_json::Error) -> Self {
+        WriteError::Json(cause)
+    }
+}
+
+fn write(to: &Connection, batch: &Batch) -> Result<Vec<Entry>, WriteError> {
+    for blob in &batch.blobs {
+        put_blob(to, blob)?;
+    }
+    for id in &batch.taken {
+        to.prepare_cached("UPDATE inbox SET taken = 1 WHERE id = ?1")?.execute([id])?;
+    }
+    if let Some((run, body)) = &batch.request {
+        to.prepare_cached("INSERT INTO inbox (run, body) VALUES (?1, ?2)")?
+            .execute(params![run.as_str(), body])?;
+    }
+    batch.entries.iter().map(|entry| write_entry(to, entry)).collect()
+}
+
+fn write_entry(to: &Connection, new: &NewEntry) -> Result<Entry, WriteError> {
+    let run = new.run.as_str();
+    let known: Option<u64> = to
+        .prepare_cached("SELECT seq FROM events WHERE run = ?1 AND id = ?2")?
+        .query_row(params![run, new.draft.id], |row| row.get(0))
+        .optional()?;
+    let next = || -> rusqlite::Result<u64> {
+        let mut last = to.prepare_cached("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?1")?;
+        last.query_row([run], |row| row.get::<_, u64>(0)).map(|last| last + 1)
+    };
+    let seq = known.map_or_else(next, Ok)?;
+    let entry = Entry {
+        v: EVENT_VERSION,
+        run: new.run.clone(),
+        seq,
+        id: new.draft.id.clone(),
+        at: new.at,
+        event: new.draft.event.clone(),
+    };
+    if known.is_some() {
+        return Ok(entry);
+    }
+    let json = serde_json::to_string(&entry)?;
+    let (body, blob) =
+        if json.len() > INLINE { (None, Some(put_blob(to, json.as_bytes())?)) } else { (Some(json), None) };
+    to.prepare_cached(
+        "INSERT INTO events (run, seq, id, kind, wall_ms, body, blob) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![
+        run,
+        seq,
+        entry.id,
+        entry.event.kind(),
+        i64::try_from(entry.at.wall_ms).unwrap_or(i64::MAX),
+        body,
+        blob.as_ref().map(Hash::as_str),
+    ])?;
+    Ok(entry)
+}
+
+fn put_blob(to: &Connection, body: &[u8]) -> Result<Hash, WriteError> {
+    let hash = Hash::of(body);
+    to.prepare_cached("INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)")?
+        .execute(params![hash.as_str(), body])?;
+    Ok(hash)
+}
