@@ -61,3 +61,14 @@ pub fn decode(driver: &DriverSpec, stdout: &str) -> Decoded {
         DriverSpec::Replay { .. } => replay::decode(stdout),
     }
 }
+
+/// What an agent says it is doing, if this line of output says so.
+pub fn progress(driver: &DriverSpec, line: &str) -> Option<String> {
+    match driver {
+        DriverSpec::Command { .. } => None,
+        DriverSpec::Replay { .. } => match serde_json::from_str(line) {
+            Ok(replay::Line::Progress { text }) => Some(text),
+            _ => None,
+        },
+    }
+}

@@ -1,1 +1,69 @@
-fn main() {}
+//! The `tribunal` binary: arguments in, exit codes out, and the wires between them.
+//!
+//! One command, one file in `commands`; what people write in `tribunal.yaml` is read in `settings`; every error a person can
+//! meet is a [`complaint::Complaint`]. Nothing is decided here and nothing is shown here that `report` could show.
+
+mod commands;
+mod complaint;
+mod context;
+mod documents;
+mod running;
+mod settings;
+
+use std::{io::Write, process::ExitCode};
+
+use clap::{Parser, ValueEnum};
+
+use crate::{commands::Command, complaint::Complaint, context::Context};
+
+/// Panels of reviewers and fixers over your documents and code, with every finding proved.
+#[derive(Debug, Parser)]
+#[command(name = "tribunal", version = context::BUILD, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Answer in JSON: one document, or one journal event a line for commands that run.
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// When to use colour.
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    color: Colour,
+
+    /// The project's folder; else it is looked for from here upwards.
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    project: Option<std::path::PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let json = arguments.json;
+    let context = match Context::new(arguments.project, json, arguments.color) {
+        Ok(context) => context,
+        Err(complaint) => return complain(&complaint, json),
+    };
+    match commands::run(arguments.command, &context) {
+        Ok(code) => ExitCode::from(code),
+        Err(complaint) => complain(&complaint, json),
+    }
+}
+
+/// Says what is wrong on standard error and, for programs, on standard output. A closed pipe is nobody's fault.
+fn complain(complaint: &Complaint, json: bool) -> ExitCode {
+    if complaint.is_closed_pipe() {
+        return ExitCode::SUCCESS;
+    }
+    let _ = write!(std::io::stderr(), "{complaint}");
+    if json {
+        let _ = writeln!(std::io::stdout(), "{}", complaint.json());
+    }
+    ExitCode::from(complaint.exit)
+}

@@ -42,11 +42,8 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "file", rename_all = "snake_case")]
 pub enum OwnFile {
-    Tracker {
-        /// Hash of what was last written there: anything else on disk is a person's edit.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        last: Option<Hash>,
-    },
+    /// Carries a stamp of its own content, so that a person's edits are noticed and kept.
+    Tracker,
     Metrics {
         unix_seconds: u64,
     },
@@ -80,7 +77,6 @@ pub enum Reply {
     },
     Written {
         path: String,
-        hash: Hash,
         /// Where a version that a person had edited was put.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         aside: Option<String>,

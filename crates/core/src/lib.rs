@@ -24,6 +24,7 @@ pub mod level;
 pub mod limits;
 pub mod merge;
 pub mod metrics;
+pub mod progress;
 pub mod reason;
 pub mod review;
 pub mod settings;

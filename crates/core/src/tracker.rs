@@ -7,6 +7,7 @@ use core::fmt::Write;
 
 use crate::{
     finding::{Evidence, Finding, Status},
+    ids::Hash,
     review::Court,
     settings::Settings,
     stamp::Stamp,
@@ -18,7 +19,24 @@ pub fn render(court: &Court, settings: &Settings, rev: u32, at: Stamp) -> String
     let mut out = String::new();
     // Writing into a String cannot fail.
     let _ = write(&mut out, court, settings, rev, at);
+    let stamp = stamp(&out);
+    out.push_str(&stamp);
     out
+}
+
+const STAMP: &str = "<!-- tribunal: content ";
+
+/// The last line: a hash of all above it.
+fn stamp(above: &str) -> String {
+    format!("{STAMP}{} -->\n", Hash::of(above.as_bytes()).short())
+}
+
+/// Whether this is a tracker as Tribunal wrote it, with nothing changed since.
+pub fn is_untouched(text: &str) -> bool {
+    match text.rfind(STAMP) {
+        Some(at) => text[at..] == stamp(&text[..at]),
+        None => false,
+    }
 }
 
 fn write(

@@ -1,1 +1,33 @@
-//! x
+//! Shows runs: readable lines, JSON events, tables. Everything is drawn from journal entries, so a live run and a recorded
+//! one look the same.
+//!
+//! It sees `core`'s types and nothing else: it opens no file, asks no terminal for its size and knows no agent. Where to
+//! write, how wide and in which colours is handed in.
+
+mod json;
+mod lines;
+mod style;
+pub mod tables;
+mod words;
+
+pub use json::JsonLines;
+pub use lines::Lines;
+pub use style::{Screen, Style};
+pub use words::next_steps;
+
+use std::io;
+
+use tribunal_core::{event::Entry, progress::Progress};
+
+/// Draws one run, entry by entry.
+pub trait Reporter {
+    fn entry(&mut self, entry: &Entry) -> io::Result<()>;
+
+    /// An entry of an earlier life: to be known, not to be drawn.
+    fn past(&mut self, _: &Entry) {}
+
+    /// Volatile; a reporter may ignore it.
+    fn progress(&mut self, _: &Progress) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,1 +1,23 @@
-//! x
+//! Acts: hosts workflows on this machine. Records before and after every effect, performs effects in parallel, recovers.
+//!
+//! [`run`] starts and resumes runs, [`host`] is the embedded host around `core`'s desk, `effects` holds one module per kind
+//! of effect, [`journal`] is the one door to the store (and so to every screen): whatever goes through it is masked first.
+//!
+//! It decides nothing (that is `core`), shows nothing (that is `report`) and reads neither the environment nor arguments
+//! (the binary hands them in).
+
+mod copies;
+mod effects;
+mod files;
+pub mod host;
+pub mod journal;
+mod locks;
+pub mod mask;
+mod merging;
+pub mod project;
+pub mod run;
+pub mod subject;
+
+pub use host::{Seen, Stop};
+pub use project::Project;
+pub use run::{RunError, Runner};

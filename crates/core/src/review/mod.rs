@@ -15,7 +15,7 @@ use crate::{
     event::Event,
     finding::{Finding, Status},
     host::{Host, Parked, boundary},
-    ids::{FindingId, Hash, Key},
+    ids::{FindingId, Key},
     limits::{Spent, guard},
     metrics::{FindingMetrics, Metrics, MetricsFile, success_rate},
     reason::{Ending, Outcome, Reason},
@@ -49,7 +49,8 @@ pub struct Court {
     pub decisions: Vec<Decision>,
     pub spent: Spent,
     pub metrics: Metrics,
-    pub tracker: TrackerState,
+    /// Versions of the tracker written so far.
+    pub tracker_rev: u32,
     /// What people told the run, for the next briefs.
     pub said: Vec<String>,
     /// A person accepted what was left.
@@ -62,12 +63,6 @@ pub struct Fix {
     pub finding: FindingId,
     pub key: Key,
     pub note: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TrackerState {
-    pub rev: u32,
-    pub hash: Option<Hash>,
 }
 
 /// Runs a review from a state (a new one, or that of the last boundary) to its end.
@@ -141,13 +136,13 @@ impl Court {
 
     /// Writes the tracker.
     async fn publish(&mut self, host: &dyn Host, parent: &Key) -> Result<(), Parked> {
-        let rev = self.tracker.rev + 1;
+        let rev = self.tracker_rev + 1;
         let text = tracker::render(self, host.settings(), rev, host.now());
-        let file = OwnFile::Tracker { last: self.tracker.hash.clone() };
-        let reply = host.perform(parent.child("tracker"), Effect::Write { file, text }).await?;
+        let effect = Effect::Write { file: OwnFile::Tracker, text };
+        let reply = host.perform(parent.child("tracker"), effect).await?;
         match reply {
-            Reply::Written { path, hash, aside } => {
-                self.tracker = TrackerState { rev, hash: Some(hash) };
+            Reply::Written { path, aside } => {
+                self.tracker_rev = rev;
                 host.note(Event::FileWritten { path });
                 if let Some(aside) = aside {
                     let text = format!("the tracker had been edited; that version was kept as {aside}");

@@ -1,0 +1,128 @@
+//! `tribunal decisions [ID ANSWER]`.
+
+use std::io::{Write, stdout};
+
+use tribunal_core::{
+    decision::{Answer, Decision},
+    effect::Request,
+    ids::{DecisionId, RunId},
+    view::RunView,
+};
+use tribunal_report::tables;
+use tribunal_store::Store;
+
+use super::runs;
+use crate::{
+    complaint::Complaint,
+    context::Context,
+    documents::{self, Decisions, OpenDecision},
+    settings::nearest,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// A decision: RUN.D1, or D1 where only one run asks that
+    #[arg(requires = "answer")]
+    id: Option<String>,
+    /// One of its choices
+    answer: Option<String>,
+    /// Words for the record, and for the next agent
+    #[arg(long, default_value = "")]
+    note: String,
+}
+
+pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let open = match context.journal(&project)? {
+        Some(store) => open_decisions(&store, &project)?,
+        None => Vec::new(),
+    };
+    match (arguments.id, arguments.answer) {
+        (Some(id), Some(choice)) => {
+            let (run, decision) = pick(&open, &id)?;
+            check(decision, &choice)?;
+            let store = Store::open(&project.home())?;
+            let answer = Answer { choice, note: arguments.note };
+            store.request(&run, &Request::Answer { decision: decision.id.clone(), answer })?;
+            writeln!(stdout(), "recorded; next: tribunal resume {run}")?;
+        }
+        _ if context.json => {
+            let decisions = open
+                .iter()
+                .flat_map(|(view, answered)| {
+                    view.waiting().map(|decision| OpenDecision {
+                        run: view.run.clone(),
+                        decision: decision.clone(),
+                        answered: answered.contains(&decision.id),
+                    })
+                })
+                .collect();
+            documents::print(&Decisions { schema: "tribunal.decisions/1", decisions })?;
+        }
+        _ if open.iter().all(|(view, _)| view.waiting().next().is_none()) => {
+            writeln!(stdout(), "nothing waits for a person")?;
+        }
+        _ => {
+            write!(stdout(), "{}", tables::decisions(open.iter().map(|(view, _)| view), &context.answers))?;
+            for (view, answered) in open.iter().filter(|(_, answered)| !answered.is_empty()) {
+                let run = view.run.as_ref().map_or("", |run| run.as_str());
+                let names: Vec<&str> = answered.iter().map(DecisionId::as_str).collect();
+                writeln!(stdout(), "{} answered, not yet taken in: tribunal resume {run}", names.join(", "))?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Runs that ask something, each with the decisions whose answers it has not yet taken in.
+type Asking = (RunView, Vec<DecisionId>);
+
+fn open_decisions(store: &Store, project: &tribunal_runner::Project) -> Result<Vec<Asking>, Complaint> {
+    let mut open = Vec::new();
+    for (view, _) in runs::all(store, project)? {
+        let Some(run) = view.run.clone() else { continue };
+        let answered = store.requests(&run)?.into_iter().filter_map(|stored| match stored.request {
+            Request::Answer { decision, .. } => Some(decision),
+            Request::Resume => None,
+        });
+        open.push((view, answered.collect()));
+    }
+    Ok(open)
+}
+
+fn pick<'a>(open: &'a [Asking], said: &str) -> Result<(RunId, &'a Decision), Complaint> {
+    let mut fitting = Vec::new();
+    for (view, answered) in open {
+        let Some(run) = &view.run else { continue };
+        for decision in view.waiting() {
+            let long = format!("{run}.{}", decision.id);
+            if said.eq_ignore_ascii_case(&long) || said.eq_ignore_ascii_case(decision.id.as_str()) {
+                fitting.push((run.clone(), decision, answered.contains(&decision.id)));
+            }
+        }
+    }
+    match fitting.as_slice() {
+        [(run, _, true)] => Err(Complaint::usage(format!("{said} is answered already"))
+            .todo(format!("the run takes it in: tribunal resume {run}"))),
+        [(run, decision, false)] => Ok((run.clone(), decision)),
+        [] => Err(Complaint::usage(format!("no decision {said} is open")).todo("tribunal decisions")),
+        several => {
+            let names: Vec<String> =
+                several.iter().map(|(run, decision, _)| format!("{run}.{}", decision.id)).collect();
+            Err(Complaint::usage(format!("`{said}` fits several decisions: {}", names.join(", "))))
+        }
+    }
+}
+
+fn check(decision: &Decision, choice: &str) -> Result<(), Complaint> {
+    if decision.allows(choice) {
+        return Ok(());
+    }
+    let keys: Vec<&str> = decision.choices.iter().map(|choice| choice.key.as_str()).collect();
+    let mut complaint = Complaint::usage(format!("`{choice}` is no answer to {}", decision.id))
+        .why(format!("Its choices are {}.", keys.join(", ")));
+    if let Some(near) = nearest(choice, &keys) {
+        complaint = complaint.todo(format!("did you mean `{near}`?"));
+    }
+    Err(complaint)
+}

@@ -1,0 +1,109 @@
+//! `tribunal demo`: the main job, with no account, no network and no set-up.
+
+use std::{
+    fs,
+    io::{Write, stderr},
+    path::{Path, PathBuf},
+};
+
+use tribunal_core::subject::Subject;
+use tribunal_runner::Project;
+
+use crate::{
+    complaint::{Complaint, ENVIRONMENT},
+    context::Context,
+    running::{Job, execute},
+    settings::{Wishes, resolve},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Where to put the demo project (new or empty); else a temporary folder
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+const SUBJECT: &str = "_bmad-output/planning-artifacts/prd.md";
+
+/// The bundled project.
+const FILES: [(&str, &str); 5] = [
+    ("README.md", include_str!("../../demo/README.md")),
+    ("tribunal.yaml", include_str!("../../demo/tribunal.yaml")),
+    ("demo/court.yaml", include_str!("../../demo/demo/court.yaml")),
+    ("_bmad/bmm/config.yaml", include_str!("../../demo/_bmad/bmm/config.yaml")),
+    (SUBJECT, include_str!("../../demo/_bmad-output/planning-artifacts/prd.md")),
+];
+
+pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
+    let folder = folder(arguments.dir, context)?;
+    unpack(&folder).map_err(|cause| {
+        Complaint::new(ENVIRONMENT, format!("the demo could not be put into {}: {cause}", folder.display()))
+            .todo("name a folder that can be written: tribunal demo --dir DIR")
+    })?;
+    introduce(&folder, context)?;
+    let wishes = Wishes { paced: context.interactive && !context.json, ..Wishes::default() };
+    let settings = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
+    let ended = execute(context, Project::at(&folder), Job::Start(Box::new(settings)))?;
+    if !context.json {
+        let mut err = stderr().lock();
+        writeln!(err, "\nNow look around:")?;
+        writeln!(err, "  cd {}", folder.display())?;
+        writeln!(
+            err,
+            "  less _bmad-output/reviews/prd-issues.md    the tracker: every finding, its evidence, its fix"
+        )?;
+        writeln!(err, "  tribunal log {}    this run again, from its journal", ended.run)?;
+        writeln!(
+            err,
+            "  tribunal review {SUBJECT}    another review; kill it half-way, then: tribunal resume"
+        )?;
+    }
+    Ok(ended.exit)
+}
+
+fn folder(named: Option<PathBuf>, context: &Context) -> Result<PathBuf, Complaint> {
+    let Some(named) = named else {
+        let made = tempfile::Builder::new().prefix("tribunal-demo-").tempdir();
+        let made = made.map_err(|cause| {
+            Complaint::new(ENVIRONMENT, format!("no temporary folder: {cause}"))
+                .todo("name one: tribunal demo --dir DIR")
+        })?;
+        return Ok(made.keep());
+    };
+    let folder = context.path(&named);
+    let taken = match fs::read_dir(&folder) {
+        Ok(mut items) => items.next().is_some(),
+        Err(_) => folder.exists(),
+    };
+    if taken {
+        return Err(Complaint::usage(format!("{} is not empty", named.display()))
+            .why("The demo writes a project of its own and touches nothing that is yours.")
+            .todo("name a new folder: tribunal demo --dir DIR"));
+    }
+    Ok(folder)
+}
+
+fn unpack(folder: &Path) -> std::io::Result<()> {
+    for (path, text) in FILES {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+fn introduce(folder: &Path, context: &Context) -> Result<(), Complaint> {
+    if context.json {
+        return Ok(());
+    }
+    let mut err = stderr().lock();
+    writeln!(
+        err,
+        "This is a demo. The document is real, and so are the processes, the journal, the checks and the"
+    )?;
+    writeln!(err, "fixes. The agents are scripted: they play demo/court.yaml, and no model is asked.")?;
+    writeln!(err, "The project is in {}\n", folder.display())?;
+    Ok(())
+}

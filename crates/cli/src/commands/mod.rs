@@ -1,0 +1,62 @@
+//! One command, one file: its arguments, and a `run` that gives an exit code. To add one, copy a neighbour, declare it here
+//! and give it an arm in [`run`].
+
+mod decisions;
+mod demo;
+mod findings;
+mod inspect;
+mod log;
+mod play_script;
+mod resume;
+mod review;
+mod runs;
+mod schema;
+mod status;
+
+use clap::Subcommand;
+
+use crate::{complaint::Complaint, context::Context};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// See it work: a full review of a small project by scripted agents, without account or network
+    Demo(demo::Arguments),
+    /// Review files: panel, findings, fixes, again, until an outcome
+    Review(review::Arguments),
+    /// Go on with a run that was stopped, waits or died
+    Resume(resume::Arguments),
+    /// List the project's runs
+    Runs,
+    /// Where a run stands, and what to type next
+    Status(status::Arguments),
+    /// Show a run's findings with their evidence
+    Findings(findings::Arguments),
+    /// Show what waits for a person, or answer it
+    Decisions(decisions::Arguments),
+    /// Draw a past run again, from its journal
+    Log(log::Arguments),
+    /// Explain what Tribunal sees in a file
+    #[command(subcommand)]
+    Inspect(inspect::What),
+    /// Print JSON Schemas of everything Tribunal reads and writes
+    Schema(schema::Arguments),
+    /// Play a script as an agent would
+    #[command(name = tribunal_agents::replay::COMMAND, hide = true)]
+    PlayScript(play_script::Arguments),
+}
+
+pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> {
+    match command {
+        Command::Demo(arguments) => demo::run(arguments, context),
+        Command::Review(arguments) => review::run(arguments, context),
+        Command::Resume(arguments) => resume::run(&arguments, context),
+        Command::Runs => runs::run(context),
+        Command::Status(arguments) => status::run(&arguments, context),
+        Command::Findings(arguments) => findings::run(&arguments, context),
+        Command::Decisions(arguments) => decisions::run(arguments, context),
+        Command::Log(arguments) => log::run(&arguments, context),
+        Command::Inspect(what) => inspect::run(what, context),
+        Command::Schema(arguments) => schema::run(&arguments),
+        Command::PlayScript(arguments) => play_script::run(&arguments),
+    }
+}

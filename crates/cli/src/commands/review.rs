@@ -1,0 +1,194 @@
+//! `tribunal review PATH…`.
+
+use std::{
+    io::{Write, stdout},
+    path::{Path, PathBuf},
+};
+
+use clap::ValueEnum;
+use tribunal_agents::prompt;
+use tribunal_core::{
+    brief::Brief,
+    level::{Goal, Level, Role, Tier, level_for, panel},
+    settings::Settings,
+    subject::Subject,
+    text::{find_section, sections},
+};
+use tribunal_runner::{Project, subject};
+
+use crate::{
+    complaint::Complaint,
+    context::Context,
+    documents::{self, Plan, Seat},
+    running::{Job, execute},
+    settings::{Wishes, nearest, resolve},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Files to review; several are several runs
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Only the part under this heading
+    #[arg(long)]
+    section: Option<String>,
+    /// How heavy the process is: 0 quick fix to 4 enterprise
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=4))]
+    tier: Option<u8>,
+    /// How big the panel is; else it follows from the tier
+    #[arg(long, value_enum)]
+    level: Option<LevelName>,
+    /// When it is good
+    #[arg(long, value_enum)]
+    goal: Option<GoalName>,
+    /// An agent of the settings
+    #[arg(long)]
+    agent: Option<String>,
+    /// Review only
+    #[arg(long)]
+    no_fix: bool,
+    /// Show panel, agents, limits and an estimate; start nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LevelName {
+    Minimal,
+    Dual,
+    Full,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum GoalName {
+    ZeroOpen,
+    CriticalOnly,
+}
+
+pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
+    let wishes = Wishes {
+        tier: arguments.tier.and_then(Tier::new),
+        level: arguments.level.map(|level| match level {
+            LevelName::Minimal => Level::Minimal,
+            LevelName::Dual => Level::Dual,
+            LevelName::Full => Level::Full,
+        }),
+        goal: arguments.goal.map(|goal| match goal {
+            GoalName::ZeroOpen => Goal::ZeroOpen,
+            GoalName::CriticalOnly => Goal::CriticalOnly,
+        }),
+        agent: arguments.agent,
+        no_fix: arguments.no_fix,
+        paced: context.interactive && !context.json,
+    };
+    // All are looked at before the first is started: a slip in the last must not cost a review of the first.
+    let mut jobs = Vec::new();
+    for path in &arguments.paths {
+        jobs.push(prepare(path, arguments.section.as_deref(), &wishes, context)?);
+    }
+    let mut worst = 0;
+    for (project, settings, text) in jobs {
+        let exit = if arguments.dry_run {
+            plan(&settings, &text, context)?
+        } else {
+            execute(context, project, Job::Start(Box::new(settings)))?.exit
+        };
+        worst = worst.max(exit);
+    }
+    Ok(worst)
+}
+
+fn prepare(
+    path: &Path,
+    section: Option<&str>,
+    wishes: &Wishes,
+    context: &Context,
+) -> Result<(Project, Settings, String), Complaint> {
+    let full = context.path(path);
+    if std::fs::symlink_metadata(&full).is_err() {
+        return Err(subject::SubjectError::Missing { path: path.display().to_string() }.into());
+    }
+    let project = context.project_of(&full);
+    let relative = subject::relative(project.root(), &full)?;
+    let text = subject::load(project.root(), &relative)?;
+    let section = section.map(|title| check_section(&relative, &text, title)).transpose()?;
+    let settings = resolve(project.root(), Subject::at(&relative, section), wishes)?;
+    Ok((project, settings, text))
+}
+
+fn check_section(path: &str, text: &str, title: &str) -> Result<String, Complaint> {
+    if let Some(section) = find_section(text, title) {
+        return Ok(section.title);
+    }
+    let all = sections(text);
+    let titles: Vec<&str> = all.iter().map(|section| section.title.as_str()).collect();
+    let complaint = Complaint::usage(format!("{path} has no section `{title}`"));
+    let complaint = match nearest(title, &titles) {
+        Some(near) => complaint.todo(format!("did you mean `{near}`?")),
+        None => complaint,
+    };
+    Err(if titles.is_empty() {
+        complaint.why("It has no headings at all.")
+    } else {
+        complaint.why(format!("Its headings: {}", titles.join(" · ")))
+    })
+}
+
+fn plan(settings: &Settings, text: &str, context: &Context) -> Result<u8, Complaint> {
+    let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
+    let roles = panel(&settings.subject, level, settings.tier);
+    let seats = roles.iter().zip(settings.agents.iter().cycle());
+    let panel: Vec<Seat> =
+        seats.map(|(role, agent)| Seat { role: *role, agent: agent.name.clone() }).collect();
+    let plan = Plan {
+        schema: "tribunal.plan/1",
+        subject: settings.subject.clone(),
+        level,
+        estimated_input_tokens: roles.iter().map(|role| estimate(settings, *role, text)).sum(),
+        panel,
+        limits: settings.limits.clone(),
+        verify: settings.verify.clone(),
+        fix: settings.fix,
+    };
+    if context.json {
+        documents::print(&plan)?;
+        return Ok(0);
+    }
+    let mut out = stdout().lock();
+    writeln!(out, "{} would be reviewed; nothing was started", settings.subject.title())?;
+    writeln!(out, "  level:    {level} (tier {})", settings.tier)?;
+    for seat in &plan.panel {
+        writeln!(out, "  reviewer: {} by {}", seat.role, seat.agent)?;
+    }
+    writeln!(out, "  prompts:  about {} tokens in round 1", plan.estimated_input_tokens)?;
+    let limits = &settings.limits;
+    writeln!(
+        out,
+        "  limits:   {} rounds, {} fix iterations a round, {} findings, {} min, {} in cost or {} tokens",
+        limits.rounds,
+        limits.fix_iterations,
+        limits.findings,
+        limits.runtime_ms / 60_000,
+        limits.cost,
+        limits.tokens
+    )?;
+    for verify in &settings.verify {
+        writeln!(out, "  verify:   {verify}")?;
+    }
+    Ok(0)
+}
+
+/// Four bytes a token: a rule of thumb that is right to within a third for English.
+fn estimate(settings: &Settings, role: Role, text: &str) -> u64 {
+    let brief = Brief {
+        role,
+        subject: settings.subject.clone(),
+        round: 1,
+        required: settings.tasks.required_issues,
+        known: Vec::new(),
+        assigned: Vec::new(),
+        said: Vec::new(),
+        correction: String::new(),
+    };
+    prompt::render(&brief, text).len() as u64 / 4
+}

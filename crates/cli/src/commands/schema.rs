@@ -1,0 +1,52 @@
+//! `tribunal schema [NAME]`.
+
+use schemars::{Schema, schema_for};
+use serde_json::{Map, Value, json};
+use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
+
+use crate::{
+    complaint::Complaint,
+    documents::{self, Decisions, Findings, Inspection, Plan, Runs},
+    settings::{RawSettings, nearest},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// One of them; else all, in one document
+    name: Option<String>,
+}
+
+fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("settings", schema_for!(RawSettings)),
+        ("finding", schema_for!(Finding)),
+        ("event", schema_for!(Entry)),
+        ("metrics", schema_for!(MetricsFile)),
+        ("runs", schema_for!(Runs)),
+        ("findings", schema_for!(Findings)),
+        ("decisions", schema_for!(Decisions)),
+        ("plan", schema_for!(Plan)),
+        ("inspect", schema_for!(Inspection)),
+    ]
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<u8, Complaint> {
+    let schemas = schemas();
+    let Some(name) = &arguments.name else {
+        let all: Map<String, Value> =
+            schemas.into_iter().map(|(name, schema)| (name.to_string(), schema.to_value())).collect();
+        documents::print(&json!({ "schema": "tribunal.schema/1", "schemas": all }))?;
+        return Ok(0);
+    };
+    let names: Vec<&str> = schemas.iter().map(|(name, _)| *name).collect();
+    let Some((_, schema)) = schemas.iter().find(|(known, _)| known == name) else {
+        let mut complaint = Complaint::usage(format!("there is no schema `{name}`"))
+            .why(format!("There are {}.", names.join(", ")));
+        if let Some(near) = nearest(name, &names) {
+            complaint = complaint.todo(format!("did you mean `{near}`?"));
+        }
+        return Err(complaint);
+    };
+    documents::print(schema)?;
+    Ok(0)
+}

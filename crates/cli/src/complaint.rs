@@ -1,0 +1,181 @@
+//! What people read when something is wrong, and the exit code that goes with it: the one place where errors meet codes.
+
+use std::{fmt, io};
+
+use serde_json::json;
+use tribunal_runner::{
+    RunError,
+    host::HostError,
+    subject::{LIMIT, SubjectError},
+};
+use tribunal_store::StoreError;
+
+/// Usage or settings.
+pub(crate) const USAGE: u8 = 2;
+/// An agent or the environment.
+pub(crate) const ENVIRONMENT: u8 = 5;
+/// A bug of ours.
+pub(crate) const INTERNAL: u8 = 1;
+/// It waits for a person, or a check came out negative.
+pub(crate) const NEGATIVE: u8 = 3;
+
+/// What happened, why it matters, what to do.
+#[derive(Debug)]
+pub(crate) struct Complaint {
+    pub exit: u8,
+    pub what: String,
+    pub why: String,
+    pub todo: Vec<String>,
+    closed_pipe: bool,
+}
+
+impl Complaint {
+    pub fn new(exit: u8, what: impl Into<String>) -> Complaint {
+        Complaint { exit, what: what.into(), why: String::new(), todo: Vec::new(), closed_pipe: false }
+    }
+
+    pub fn usage(what: impl Into<String>) -> Complaint {
+        Complaint::new(USAGE, what)
+    }
+
+    pub fn why(mut self, why: impl Into<String>) -> Complaint {
+        self.why = why.into();
+        self
+    }
+
+    pub fn todo(mut self, step: impl Into<String>) -> Complaint {
+        self.todo.push(step.into());
+        self
+    }
+
+    pub fn is_closed_pipe(&self) -> bool {
+        self.closed_pipe
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        json!({
+            "schema": "tribunal.error/1",
+            "exit": self.exit,
+            "error": self.what,
+            "why": self.why,
+            "todo": self.todo,
+        })
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "[!] {}", self.what)?;
+        for line in self.why.lines() {
+            writeln!(f, "    {line}")?;
+        }
+        for (index, step) in self.todo.iter().enumerate() {
+            writeln!(f, "    {}. {step}", index + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl From<io::Error> for Complaint {
+    fn from(cause: io::Error) -> Self {
+        let closed_pipe = cause.kind() == io::ErrorKind::BrokenPipe;
+        Complaint { closed_pipe, ..Complaint::new(ENVIRONMENT, format!("writing failed: {cause}")) }
+    }
+}
+
+impl From<serde_json::Error> for Complaint {
+    fn from(cause: serde_json::Error) -> Self {
+        match cause.io_error_kind() {
+            Some(kind) => io::Error::from(kind).into(),
+            None => bug(cause.to_string()),
+        }
+    }
+}
+
+fn bug(what: String) -> Complaint {
+    Complaint::new(INTERNAL, what)
+        .why("This is a bug in Tribunal. The journal is kept.")
+        .todo("report it with the output of: tribunal log RUN --json")
+}
+
+impl From<SubjectError> for Complaint {
+    fn from(cause: SubjectError) -> Self {
+        let what = cause.to_string();
+        let complaint = match &cause {
+            SubjectError::Missing { .. } => {
+                Complaint::usage(what).todo("check the path; it is looked up from the folder you are in")
+            }
+            SubjectError::Folder { path } => {
+                Complaint::usage(what).todo(format!("name the files: tribunal review {path}/FILE.md …"))
+            }
+            SubjectError::TooLong { .. } => Complaint::usage(what)
+                .why(format!(
+                    "Reviewers read the whole subject; beyond {} MB none does it with care.",
+                    LIMIT >> 20
+                ))
+                .todo("split the file and review the parts"),
+            SubjectError::Empty { .. } => Complaint::usage(what).todo("write something first"),
+            SubjectError::Binary { .. } | SubjectError::Special { .. } => {
+                Complaint::usage(what).todo("name a text file (UTF-8)")
+            }
+            SubjectError::Unreadable { path, .. } => {
+                Complaint::new(ENVIRONMENT, what).todo(format!("look at its permissions: ls -l {path}"))
+            }
+            SubjectError::Outside { .. } => Complaint::usage(what)
+                .todo("run Tribunal in the project that the file belongs to, or name it with -C DIR"),
+        };
+        if complaint.why.is_empty() {
+            complaint.why("Nothing was started and nothing was changed.")
+        } else {
+            complaint
+        }
+    }
+}
+
+impl From<StoreError> for Complaint {
+    fn from(cause: StoreError) -> Self {
+        let what = cause.to_string();
+        match cause {
+            StoreError::Newer { .. } => Complaint::usage(what)
+                .why("Writing it with this version could lose what the newer one recorded.")
+                .todo("use the newer Tribunal for this project")
+                .todo("reading still works here: tribunal runs, findings, log"),
+            StoreError::Foreign { .. } => {
+                Complaint::usage(what).todo("move that file away; Tribunal makes a new journal")
+            }
+            StoreError::Create { .. } | StoreError::Database { .. } | StoreError::Writer(_) => {
+                Complaint::new(ENVIRONMENT, what)
+                    .why("Without its journal a run could not be resumed, so nothing is started.")
+                    .todo("make the project's folder writable and see that the disk is not full")
+            }
+            StoreError::Entry { .. } | StoreError::Unwritable(_) | StoreError::NoBlob(_) => bug(what),
+        }
+    }
+}
+
+impl From<RunError> for Complaint {
+    fn from(cause: RunError) -> Self {
+        let what = cause.to_string();
+        match cause {
+            RunError::Store(cause) => cause.into(),
+            RunError::Subject(cause) => cause.into(),
+            RunError::Project { .. } => Complaint::new(ENVIRONMENT, what)
+                .why("Tribunal keeps its journal in the project; without it nothing is started.")
+                .todo("make the project's folder writable, or copy the project to where it is"),
+            RunError::SubjectBusy { by, .. } => Complaint::usage(what)
+                .why("Two runs on one subject would undo each other's work.")
+                .todo(format!("watch the other one: tribunal status {by}"))
+                .todo("or wait until it has ended"),
+            RunError::RunBusy { run } => Complaint::usage(what).todo(format!("tribunal status {run}")),
+            RunError::NoRun { .. } => Complaint::usage(what).todo("tribunal runs"),
+            RunError::Ended { run, .. } => Complaint::usage(what)
+                .why("There is nothing left to go on with.")
+                .todo(format!("tribunal log {run}")),
+            RunError::OtherVersion { .. } => {
+                Complaint::usage(what).todo("finish the run with the Tribunal that started it")
+            }
+            RunError::Host { cause: HostError::Store(cause), .. } => cause.into(),
+            RunError::Host { .. } => bug(what),
+        }
+    }
+}

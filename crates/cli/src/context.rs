@@ -1,0 +1,133 @@
+//! What the program was given: folder, terminal, environment. Only here are they looked at.
+
+use std::{
+    env,
+    io::{IsTerminal, stderr, stdout},
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+};
+
+use tribunal_agents::driver::Whereabouts;
+use tribunal_core::ids::RunId;
+use tribunal_report::Screen;
+use tribunal_runner::{Project, mask::Masker};
+use tribunal_store::Store;
+
+use crate::{
+    Colour,
+    complaint::{Complaint, ENVIRONMENT},
+};
+
+/// Version and what it was built as.
+pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"));
+
+#[derive(Debug)]
+pub(crate) struct Context {
+    folder: PathBuf,
+    /// Named with `-C`.
+    named: Option<PathBuf>,
+    pub json: bool,
+    /// For answers, on standard output.
+    pub answers: Screen,
+    /// For progress, on standard error.
+    pub progress: Screen,
+    pub interactive: bool,
+}
+
+impl Context {
+    pub fn new(named: Option<PathBuf>, json: bool, colour: Colour) -> Result<Context, Complaint> {
+        let folder = env::current_dir().map_err(|cause| {
+            Complaint::new(ENVIRONMENT, format!("the folder you are in cannot be used: {cause}"))
+                .todo("cd to a folder that exists")
+        })?;
+        if let Some(named) = named.as_ref().filter(|named| !named.is_dir()) {
+            return Err(Complaint::usage(format!("{} is not a folder", named.display())));
+        }
+        let quiet = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || env::var_os("TERM").is_some_and(|value| value == "dumb");
+        let screen = |terminal: bool, width: Option<usize>| Screen {
+            colour: match colour {
+                Colour::Always => true,
+                Colour::Never => false,
+                Colour::Auto => terminal && !quiet,
+            },
+            width,
+        };
+        Ok(Context {
+            folder,
+            named,
+            json,
+            answers: screen(stdout().is_terminal(), width(stdout())),
+            progress: screen(stderr().is_terminal(), width(stderr())),
+            interactive: stderr().is_terminal(),
+        })
+    }
+
+    /// The project that is meant when only the folder says so.
+    pub fn project(&self) -> Project {
+        match &self.named {
+            Some(named) => Project::at(self.folder.join(named)),
+            None => Project::around(&self.folder),
+        }
+    }
+
+    /// The project that a path belongs to.
+    pub fn project_of(&self, path: &Path) -> Project {
+        match (&self.named, path.canonicalize()) {
+            (None, Ok(real)) => Project::around(real.parent().unwrap_or(&self.folder)),
+            _ => self.project(),
+        }
+    }
+
+    pub fn path(&self, path: &Path) -> PathBuf {
+        self.folder.join(path)
+    }
+
+    /// The journal for reading. None: the project has none yet.
+    pub fn journal(&self, project: &Project) -> Result<Option<Store>, Complaint> {
+        if !Store::exists(&project.home()) {
+            return Ok(None);
+        }
+        let store = Store::open_read_only(&project.home())?;
+        Ok(Some(store))
+    }
+
+    /// Compiling the masks takes a moment; only commands that run need them.
+    pub fn masker(&self) -> Masker {
+        let variables: Vec<(String, String)> = env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
+    pub fn whereabouts(&self, project: &Project) -> Result<Whereabouts, Complaint> {
+        let own = env::current_exe()
+            .map_err(|cause| Complaint::new(ENVIRONMENT, format!("own program not found: {cause}")))?;
+        Ok(Whereabouts {
+            own_program: own.to_string_lossy().into_owned(),
+            project: project.root().to_string_lossy().into_owned(),
+        })
+    }
+}
+
+fn width(terminal: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// The run a person means: its id, or a part of it that only one run has.
+pub(crate) fn find_run(store: &Store, said: &str) -> Result<RunId, Complaint> {
+    let runs = store.runs()?;
+    if let Some(run) = runs.iter().find(|run| run.as_str() == said) {
+        return Ok(run.clone());
+    }
+    let fitting: Vec<&RunId> = runs.iter().filter(|run| run.as_str().contains(said)).collect();
+    match fitting.as_slice() {
+        [run] => Ok((*run).clone()),
+        [] => Err(Complaint::usage(format!("there is no run {said} in this project")).todo("tribunal runs")),
+        several => {
+            let names: Vec<&str> = several.iter().map(|run| run.as_str()).collect();
+            Err(Complaint::usage(format!("`{said}` fits several runs: {}", names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The JSON documents of commands that answer. Their schemas are printed by `tribunal schema`.
+
+use std::io::{self, Write};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tribunal_core::{
+    brief::Content,
+    decision::Decision,
+    event::Summary,
+    finding::Finding,
+    ids::{AgentName, RunId},
+    level::{Level, Role},
+    limits::Limits,
+    stamp::Stamp,
+    subject::Subject,
+    view::Counts,
+};
+use tribunal_report::tables::Standing;
+
+/// A run in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RunRow {
+    pub run: Option<RunId>,
+    /// running, died, stopped, or the outcome.
+    pub state: String,
+    pub subject: Option<Subject>,
+    pub started: Stamp,
+    pub rounds: u32,
+    pub findings: Counts,
+    pub tracker: Option<String>,
+    pub last: Option<Summary>,
+    /// What to type next.
+    pub next: Vec<String>,
+}
+
+impl RunRow {
+    pub fn of(standing: &Standing<'_>) -> RunRow {
+        let view = standing.view;
+        RunRow {
+            run: view.run.clone(),
+            state: standing.word().to_string(),
+            subject: view.settings.as_ref().map(|settings| settings.subject.clone()),
+            started: view.started,
+            rounds: view.rounds,
+            findings: view.counts(),
+            tracker: view.tracker().map(String::from),
+            last: view.summary().cloned(),
+            next: tribunal_report::next_steps(view),
+        }
+    }
+}
+
+/// `tribunal runs` and `tribunal status`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Runs {
+    pub schema: &'static str,
+    pub runs: Vec<RunRow>,
+}
+
+/// `tribunal findings`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Findings {
+    pub schema: &'static str,
+    pub run: Option<RunId>,
+    /// Format of the findings.
+    pub finding_schema: &'static str,
+    pub findings: Vec<Finding>,
+}
+
+/// `tribunal decisions`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Decisions {
+    pub schema: &'static str,
+    pub decisions: Vec<OpenDecision>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OpenDecision {
+    pub run: Option<RunId>,
+    #[serde(flatten)]
+    pub decision: Decision,
+    /// Answered, and not yet taken in by the run.
+    pub answered: bool,
+}
+
+/// `tribunal review --dry-run`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Plan {
+    pub schema: &'static str,
+    pub subject: Subject,
+    pub level: Level,
+    pub panel: Vec<Seat>,
+    /// For the first round: the prompts.
+    pub estimated_input_tokens: u64,
+    pub limits: Limits,
+    pub verify: Vec<String>,
+    pub fix: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Seat {
+    pub role: Role,
+    pub agent: AgentName,
+}
+
+/// `tribunal inspect findings`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Inspection {
+    pub schema: &'static str,
+    #[serde(flatten)]
+    pub content: Content,
+    pub remarks: Vec<String>,
+}
+
+pub(crate) fn print(document: &impl Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, document)?;
+    writeln!(out)
+}

@@ -1,0 +1,99 @@
+//! Taking a run from its start to its last line: runtime, reporter, interrupts. Shared by all commands that run.
+
+use std::io::{stderr, stdout};
+
+use tokio::sync::watch;
+use tribunal_core::{ids::RunId, settings::Settings};
+use tribunal_report::{JsonLines, Lines, Reporter};
+use tribunal_runner::{Project, RunError, Runner, Seen, Stop};
+
+use crate::{
+    complaint::{Complaint, ENVIRONMENT},
+    context::{BUILD, Context},
+};
+
+pub(crate) enum Job {
+    Start(Box<Settings>),
+    Resume(RunId),
+}
+
+/// How a run ended, for whoever called.
+pub(crate) struct Ended {
+    pub run: RunId,
+    pub exit: u8,
+}
+
+pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<Ended, Complaint> {
+    let (say, stop) = watch::channel(Stop::GoOn);
+    let runner = Runner {
+        at: context.whereabouts(&project)?,
+        project,
+        masker: context.masker(),
+        build: format!("tribunal {BUILD}"),
+        stop,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|cause| Complaint::new(ENVIRONMENT, format!("no runtime: {cause}")))?;
+    let mut reporter: Box<dyn Reporter> = if context.json {
+        Box::new(JsonLines::new(stdout()))
+    } else {
+        Box::new(Lines::new(stderr(), context.progress))
+    };
+    let mut broken = None;
+    let mut sink = |seen: Seen<'_>| {
+        let drawn = match seen {
+            Seen::Past(entry) => {
+                reporter.past(entry);
+                Ok(())
+            }
+            Seen::Entry(entry) => reporter.entry(entry),
+            Seen::Progress(progress) => reporter.progress(progress),
+        };
+        // A screen that is gone does not stop a run: it is in the journal.
+        if let Err(cause) = drawn {
+            broken.get_or_insert(cause);
+        }
+    };
+    let result: Result<_, RunError> = runtime.block_on(async {
+        tokio::spawn(interrupts(say));
+        match job {
+            Job::Start(settings) => runner.start(*settings, &mut sink).await,
+            Job::Resume(run) => runner.resume(&run, &mut sink).await,
+        }
+    });
+    // Threads that still work on files of a stopped run are not waited for.
+    runtime.shutdown_background();
+    let (run, ending) = result?;
+    Ok(Ended { run, exit: ending.reason.exit() })
+}
+
+/// First Ctrl-C: what runs may finish. Second, or a request to terminate: end now.
+async fn interrupts(say: watch::Sender<Stop>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {
+                let next = if *say.borrow() == Stop::GoOn { Stop::Park } else { Stop::Now };
+                if next == Stop::Park {
+                    notice("[i] stopping: what runs may finish; again to end it now");
+                }
+                say.send_replace(next);
+            }
+            _ = terminate.recv() => {
+                say.send_replace(Stop::Now);
+            }
+        }
+    }
+}
+
+fn notice(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(stderr(), "{text}");
+}

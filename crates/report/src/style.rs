@@ -1,0 +1,55 @@
+//! Colours and widths, as the binary found them.
+
+use tribunal_core::{finding::Severity, text::cut};
+
+/// How to draw: with or without colour, at most so wide.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Screen {
+    pub colour: bool,
+    /// None: not a terminal, lines are as long as they are.
+    pub width: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Plain,
+    Bold,
+    Dim,
+    Good,
+    Bad,
+    Warn,
+}
+
+impl Screen {
+    pub fn paint(&self, style: Style, text: &str) -> String {
+        let code = match style {
+            _ if !self.colour => return text.to_string(),
+            Style::Plain => return text.to_string(),
+            Style::Bold => "1",
+            Style::Dim => "2",
+            Style::Good => "32",
+            Style::Bad => "31",
+            Style::Warn => "33",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    pub fn severity(&self, severity: Severity, text: &str) -> String {
+        let style = match severity {
+            Severity::Critical => Style::Bad,
+            Severity::High => Style::Warn,
+            Severity::Medium => Style::Plain,
+            Severity::Low => Style::Dim,
+        };
+        self.paint(style, text)
+    }
+
+    /// Cuts `text` so that it fits behind `used` columns.
+    pub fn fit(&self, used: usize, text: &str) -> String {
+        let one_line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match self.width {
+            Some(width) => cut(&one_line, width.saturating_sub(used + 1).max(20)),
+            None => one_line,
+        }
+    }
+}

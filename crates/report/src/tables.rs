@@ -1,0 +1,139 @@
+//! Answers of commands as tables and lists.
+
+use std::fmt::Write;
+
+use tribunal_core::{
+    event::Summary,
+    finding::{Evidence, Finding},
+    tracker,
+    view::{Phase, RunView},
+};
+
+use crate::{
+    style::{Screen, Style},
+    words,
+};
+
+/// A run as `runs` and `status` list it: what the journal says, and whether a process works on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'a> {
+    pub view: &'a RunView,
+    pub live: bool,
+}
+
+impl Standing<'_> {
+    /// One word for where the run stands.
+    pub fn word(&self) -> &'static str {
+        match (&self.view.phase, self.live) {
+            (Phase::Running, true) => "running",
+            (Phase::Running, false) => "died",
+            (Phase::Parked(summary) | Phase::Finished(summary), _) => {
+                summary.outcome.map_or("stopped", |outcome| outcome.as_str())
+            }
+        }
+    }
+}
+
+pub fn runs(standings: &[Standing<'_>], screen: &Screen) -> String {
+    let mut out = String::new();
+    for standing in standings {
+        let view = standing.view;
+        let run = view.run.as_ref().map_or("", |run| run.as_str());
+        let subject = view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
+        let style = style_of(standing);
+        let word = screen.paint(style, &format!("{:<9}", standing.word()));
+        let subject = screen.fit(70, &subject);
+        let _ = writeln!(
+            out,
+            "{run:<20} {word} {}  {:<32} {subject}",
+            view.started.utc(),
+            words::tally(&view.counts()),
+        );
+    }
+    out
+}
+
+fn style_of(standing: &Standing<'_>) -> Style {
+    match standing.word() {
+        "resolved" => Style::Good,
+        "waiting" | "stopped" => Style::Warn,
+        "running" => Style::Bold,
+        _ => Style::Bad,
+    }
+}
+
+/// One run in a few lines.
+pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
+    let view = standing.view;
+    let mut out = String::new();
+    let run = view.run.as_ref().map_or("", |run| run.as_str());
+    let subject = view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
+    let word = screen.paint(style_of(standing), standing.word());
+    let _ = writeln!(out, "{} {word} · {subject}", screen.paint(Style::Bold, run));
+    match view.summary() {
+        Some(summary) => {
+            let _ = writeln!(out, "  {}{}", summary.reason.row().says, detail(summary));
+            let _ = writeln!(out, "  {} · {}", words::tally(&view.counts()), words::spent(summary));
+        }
+        None => {
+            let _ = writeln!(out, "  {} rounds held · {}", view.rounds, words::tally(&view.counts()));
+        }
+    }
+    if let Some(tracker) = view.tracker() {
+        let _ = writeln!(out, "  tracker: {tracker}");
+    }
+    let mut steps = crate::next_steps(view);
+    if standing.word() == "died" {
+        steps.insert(0, format!("tribunal resume {run}"));
+    }
+    for (index, step) in steps.iter().enumerate() {
+        let lead = if index == 0 { "next:" } else { "" };
+        let _ = writeln!(out, "  {lead:<6}{step}");
+    }
+    out
+}
+
+fn detail(summary: &Summary) -> String {
+    if summary.detail == summary.reason.row().says { String::new() } else { format!(": {}", summary.detail) }
+}
+
+/// Findings with their evidence and the last thing that happened to them.
+pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Screen) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        let place = finding.place.as_ref().map(ToString::to_string).unwrap_or_default();
+        let head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
+        let head = screen.severity(finding.severity, &head);
+        let _ = writeln!(out, "{head} {}  {place}", tracker::status(&finding.status));
+        let _ = writeln!(out, "     {}", screen.fit(5, &finding.description));
+        let evidence = match &finding.evidence {
+            Evidence::Quote { text } => format!("“{text}”"),
+            Evidence::Absence { heading, terms } => {
+                format!("nothing about {} under “{heading}”", terms.join(", "))
+            }
+        };
+        let _ = writeln!(out, "     {}", screen.paint(Style::Dim, &screen.fit(5, &evidence)));
+        if finding.history.len() > 1 {
+            let last = screen.fit(11, finding.last_note());
+            let _ = writeln!(out, "     last: {last}");
+        }
+    }
+    out
+}
+
+/// What waits for a person.
+pub fn decisions<'a>(waiting: impl IntoIterator<Item = &'a RunView>, screen: &Screen) -> String {
+    let mut out = String::new();
+    for view in waiting {
+        let run = view.run.as_ref().map_or("", |run| run.as_str());
+        for decision in view.waiting() {
+            let name = screen.paint(Style::Bold, &format!("{run}.{}", decision.id));
+            let _ = writeln!(out, "{name} for {}", decision.owner);
+            let _ = writeln!(out, "  {}", screen.fit(2, &decision.question));
+            for choice in &decision.choices {
+                let _ = writeln!(out, "  {:<8} {}", choice.key, choice.label);
+            }
+        }
+    }
+    out
+}

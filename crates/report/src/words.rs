@@ -1,0 +1,109 @@
+//! Counts and endings in words.
+
+use tribunal_core::{
+    event::Summary,
+    finding::Severity,
+    limits::Limits,
+    reason::Outcome,
+    view::{BySeverity, Counts, Phase, RunView},
+};
+
+/// `9 findings: 1 critical, 3 high, 4 medium, 1 low`.
+pub(crate) fn findings(number: u32, by: &BySeverity) -> String {
+    let noun = if number == 1 { "finding" } else { "findings" };
+    let parts: Vec<String> = Severity::ALL
+        .iter()
+        .filter(|severity| by.of(**severity) > 0)
+        .map(|severity| format!("{} {severity}", by.of(*severity)))
+        .collect();
+    if parts.is_empty() {
+        format!("{number} {noun}")
+    } else {
+        format!("{number} {noun}: {}", parts.join(", "))
+    }
+}
+
+/// `10 found, 9 fixed, 1 open, 1 dismissed`.
+pub(crate) fn tally(counts: &Counts) -> String {
+    let mut parts = vec![format!("{} found", counts.total)];
+    let rest = [
+        (counts.fixed, "fixed"),
+        (counts.open, "open"),
+        (counts.blocked, "blocked"),
+        (counts.deferred, "deferred"),
+        (counts.dismissed, "dismissed"),
+    ];
+    parts.extend(
+        rest.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")),
+    );
+    parts.join(", ")
+}
+
+pub(crate) fn limits(limits: &Limits) -> String {
+    format!(
+        "{} rounds, {} fix iterations a round, {} findings, {} failures in a row, {} min, {} in cost \
+         (or {} tokens where no cost is reported)",
+        limits.rounds,
+        limits.fix_iterations,
+        limits.findings,
+        limits.failures,
+        limits.runtime_ms / 60_000,
+        limits.cost,
+        thousands(limits.tokens),
+    )
+}
+
+/// `0:14`, `12:05`, `2:00:00`.
+pub(crate) fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// `1,000,000`.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+pub(crate) fn spent(summary: &Summary) -> String {
+    let rounds = if summary.rounds == 1 { "round" } else { "rounds" };
+    format!(
+        "{} {rounds} · {} in cost, {} tokens · {}",
+        summary.rounds,
+        summary.cost,
+        thousands(summary.tokens),
+        duration(summary.elapsed_ms)
+    )
+}
+
+/// What a person would type next.
+pub fn next_steps(view: &RunView) -> Vec<String> {
+    let Some(run) = &view.run else { return Vec::new() };
+    let mut steps: Vec<String> = Vec::new();
+    for decision in view.waiting() {
+        let keys: Vec<&str> = decision.choices.iter().map(|choice| choice.key.as_str()).collect();
+        steps.push(format!("tribunal decisions {run}.{} {}", decision.id, keys.join("|")));
+    }
+    match &view.phase {
+        Phase::Parked(_) => steps.push(format!("tribunal resume {run}")),
+        Phase::Running | Phase::Finished(_) => {}
+    }
+    let open = view.counts().open > 0;
+    match view.summary().and_then(|summary| summary.outcome) {
+        Some(Outcome::Resolved) => {
+            steps.push(format!("tribunal findings {run}"));
+            steps.push(format!("tribunal log {run}"));
+        }
+        _ if open => steps.push(format!("tribunal findings {run}")),
+        _ => {}
+    }
+    steps
+}

@@ -1,0 +1,228 @@
+//! Letting an agent do a task: workplace, prompt, process, answer, patch.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tribunal_agents::{
+    answer::{self, Wanted},
+    driver, prompt,
+};
+use tribunal_core::{
+    brief::{AgentReply, Patch, Task, Workplace},
+    effect::Reply,
+    ids::{Hash, Key},
+    level::Role,
+    progress::Progress,
+    reason::{Fault, FaultKind},
+    settings::AgentSpec,
+    text::cut,
+};
+use tribunal_supervise::{Command, Ended, How, StartError};
+
+use super::{Performed, World, world_fault};
+use crate::{
+    copies::{Copy, patch_hash},
+    merging::unified,
+    subject,
+};
+
+/// Between asking an agent's processes to end and killing them.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+/// Marks an agent's processes as ours.
+const RUN_VARIABLE: &str = "TRIBUNAL_RUN";
+
+pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Performed {
+    let Some(agent) = world.settings.agents.iter().find(|agent| agent.name == task.agent) else {
+        return world_fault(format!("no agent `{}` is set", task.agent)).into();
+    };
+    let prepared = {
+        let (world, key, task) = (world.clone(), key.clone(), task.clone());
+        tokio::task::spawn_blocking(move || prepare(&world, &key, &task)).await
+    };
+    let (copy, text) = match prepared {
+        Ok(Ok(prepared)) => prepared,
+        Ok(Err(problem)) => return world_fault(problem).into(),
+        Err(panicked) => return world_fault(panicked.to_string()).into(),
+    };
+    let prompt = prompt::render(&task.brief, &text);
+    let masked_prompt = world.masker.mask(&prompt).into_owned();
+    let command = command(&world, agent, (&key, &task), copy.tree(), prompt);
+    let performed = match tribunal_supervise::run(command).await {
+        Err(cause) => Reply::Failed { fault: cannot_start(agent, &cause), usage: Default::default() }.into(),
+        Ok(ended) => {
+            let (world, agent) = (world.clone(), agent.clone());
+            let read = move || read(&world, &agent, &task, &copy, ended);
+            match tokio::task::spawn_blocking(read).await {
+                Ok(performed) => performed,
+                Err(panicked) => return world_fault(panicked.to_string()).into(),
+            }
+        }
+    };
+    with_prompt(performed, masked_prompt)
+}
+
+/// The folder to work in and the subject's text as it stands there.
+fn prepare(world: &World, key: &Key, task: &Task) -> Result<(Copy, String), String> {
+    let path = task.brief.subject.path().ok_or("only files can be reviewed so far")?;
+    let copy = match &task.place {
+        Workplace::Frozen { by } => Copy::at(world.project.desk(&world.run, by)),
+        Workplace::Private => {
+            let copy = next_attempt(world.project.desk(&world.run, key));
+            copy.make(world.project.root(), path).map_err(|cause| format!("no private copy: {cause}"))?;
+            copy
+        }
+    };
+    if !copy.is_complete() {
+        return Err(format!("the copy {} is gone", copy.folder().display()));
+    }
+    let text = subject::load(&copy.tree(), path).map_err(|problem| problem.to_string())?;
+    Ok((copy, text))
+}
+
+/// A new folder for every try: an agent of an earlier life that still writes cannot disturb this one.
+fn next_attempt(desk: PathBuf) -> Copy {
+    let mut number = 1;
+    while desk.join(number.to_string()).exists() {
+        number += 1;
+    }
+    Copy::at(desk.join(number.to_string()))
+}
+
+fn command(
+    world: &World,
+    agent: &AgentSpec,
+    (key, task): (&Key, &Task),
+    folder: PathBuf,
+    prompt: String,
+) -> Command {
+    let launch = driver::launch(&agent.driver, key, &world.at);
+    let mut env = launch.env;
+    env.insert(RUN_VARIABLE.to_string(), world.run.to_string());
+    Command {
+        program: launch.program,
+        args: launch.args,
+        folder,
+        env,
+        input: prompt.into_bytes(),
+        deadline: Duration::from_millis(task.timeout_ms),
+        grace: GRACE,
+        on_output: Some(Box::new(watcher(world, agent, key))),
+    }
+}
+
+/// Passes on what the agent says it is doing, line by line.
+fn watcher(world: &World, agent: &AgentSpec, key: &Key) -> impl Fn(&[u8]) + Send + Sync + use<> {
+    let (sender, masker) = (world.progress.clone(), world.masker.clone());
+    let (driver, key) = (agent.driver.clone(), key.clone());
+    let rest = Mutex::new(Vec::new());
+    move |bytes| {
+        let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rest.extend_from_slice(bytes);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            if let Some(text) = driver::progress(&driver, &String::from_utf8_lossy(&line)) {
+                let text = masker.mask(&text).into_owned();
+                let _ = sender.send(Progress { key: key.clone(), text });
+            }
+        }
+        // A line without end is no progress; it must not grow for ever either.
+        if rest.len() > 64 << 10 {
+            rest.clear();
+        }
+    }
+}
+
+fn cannot_start(agent: &AgentSpec, cause: &StartError) -> Fault {
+    let kind = match cause {
+        StartError::NotFound { .. } => FaultKind::NotInstalled,
+        StartError::NotExecutable { .. } | StartError::Other { .. } => FaultKind::CannotStart,
+    };
+    Fault::new(kind, format!("agent `{}`: {cause}", agent.name))
+}
+
+/// What the ended process left behind.
+fn read(world: &World, agent: &AgentSpec, task: &Task, copy: &Copy, ended: Ended) -> Performed {
+    let stdout = world.masker.mask(&ended.stdout.text()).into_owned();
+    let stderr = world.masker.mask(&ended.stderr.text()).into_owned();
+    let decoded = driver::decode(&agent.driver, &stdout);
+    let kind = match ended.how {
+        How::Exited(0) => None,
+        How::Exited(code) => Some(FaultKind::Exited { code }),
+        How::Killed(signal) => Some(FaultKind::Killed { signal }),
+        How::TimedOut => Some(FaultKind::TimedOut),
+        How::Flooded => Some(FaultKind::Flood),
+    };
+    if let Some(kind) = kind {
+        let fault = Fault::new(kind, failure(agent, task, ended.how, &stderr));
+        let output = format!("{stdout}\n--- standard error ---\n{stderr}");
+        return Performed {
+            reply: Reply::Failed { fault, usage: decoded.usage },
+            blobs: vec![output.into_bytes()],
+        };
+    }
+    let wanted = if task.brief.role == Role::Fixer { Wanted::Fixes } else { Wanted::Findings };
+    let parsed = answer::parse(&decoded.text, wanted);
+    let mut blobs = vec![stdout.into_bytes()];
+    let patch = match task.place {
+        Workplace::Frozen { .. } => None,
+        Workplace::Private => match patch(world, task, copy, &mut blobs) {
+            Ok(patch) => patch,
+            Err(cause) => return world_fault(format!("the copy could not be read: {cause}")).into(),
+        },
+    };
+    let reply = AgentReply {
+        content: parsed.content,
+        remarks: parsed.remarks,
+        usage: decoded.usage,
+        patch,
+        prompt: Hash::new(""),
+        output: Hash::of(&blobs[0]),
+    };
+    Performed { reply: Reply::Agent(reply), blobs }
+}
+
+fn failure(agent: &AgentSpec, task: &Task, how: How, stderr: &str) -> String {
+    let what = match how {
+        How::Exited(code) => format!("ended with exit code {code}"),
+        How::Killed(signal) => format!("was killed by signal {signal}"),
+        How::TimedOut => format!("was not done after {} s", task.timeout_ms / 1000),
+        How::Flooded => "printed without end".to_string(),
+    };
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let said = if last.is_empty() { String::new() } else { format!(": {}", cut(last.trim(), 200)) };
+    format!("agent `{}` {what}{said}", agent.name)
+}
+
+fn patch(
+    world: &World,
+    task: &Task,
+    copy: &Copy,
+    blobs: &mut Vec<Vec<u8>>,
+) -> std::io::Result<Option<Patch>> {
+    let changes = copy.changes()?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let path = task.brief.subject.path().unwrap_or_default();
+    let diff = match std::fs::read_to_string(copy.tree().join(path)) {
+        Ok(new) => unified(path, &copy.base()?, &new),
+        Err(_) => String::new(),
+    };
+    let diff = world.masker.mask(&diff).into_owned().into_bytes();
+    let patch =
+        Patch { hash: patch_hash(&changes), files: changes.keys().cloned().collect(), diff: Hash::of(&diff) };
+    blobs.push(diff);
+    Ok(Some(patch))
+}
+
+fn with_prompt(mut performed: Performed, prompt: String) -> Performed {
+    let hash = Hash::of(prompt.as_bytes());
+    performed.blobs.push(prompt.into_bytes());
+    if let Reply::Agent(reply) = &mut performed.reply {
+        reply.prompt = hash;
+    }
+    performed
+}

@@ -1,0 +1,179 @@
+//! The one door to the journal, and so to every log and screen: whatever goes through it is masked first.
+//!
+//! The door also keeps the run's clock (wall time, and the time the run was awake over all its lives) and the view that
+//! summaries are made from.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tribunal_core::{
+    effect::{Reply, Request},
+    event::{Draft, Entry, Event, Summary},
+    ids::RunId,
+    reason::Ending,
+    stamp::Stamp,
+    view::RunView,
+};
+use tribunal_store::{Batch, NewEntry, Store, StoreError, StoredRequest};
+
+use crate::mask::Masker;
+
+/// A run's journal, open for writing.
+#[derive(Debug)]
+pub struct Journal {
+    store: Store,
+    run: RunId,
+    masker: Masker,
+    view: RunView,
+    /// Awake time of earlier lives.
+    slept_at_ms: u64,
+    woken: Instant,
+}
+
+impl Journal {
+    /// `before`: what earlier lives recorded.
+    pub fn new(store: Store, run: RunId, masker: Masker, before: &[Entry]) -> Journal {
+        let view = RunView::of(before);
+        let slept_at_ms = view.last.awake_ms;
+        Journal { store, run, masker, view, slept_at_ms, woken: Instant::now() }
+    }
+
+    pub fn now(&self) -> Stamp {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        let awake = u64::try_from(self.woken.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Stamp {
+            wall_ms: u64::try_from(wall).unwrap_or(u64::MAX),
+            awake_ms: self.slept_at_ms.saturating_add(awake),
+        }
+    }
+
+    pub fn view(&self) -> &RunView {
+        &self.view
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub fn requests(&self) -> Result<Vec<StoredRequest>, StoreError> {
+        self.store.requests(&self.run)
+    }
+
+    /// Records entries and returns once they are durable.
+    pub async fn record(&mut self, drafts: Vec<Draft>) -> Result<Vec<Entry>, StoreError> {
+        self.commit(drafts, Batch::default()).await
+    }
+
+    /// Records a reply with the blobs it names and the requests it took in; gives back the reply as it was recorded,
+    /// which is what the workflow must see.
+    pub async fn record_reply(
+        &mut self,
+        draft: Draft,
+        blobs: Vec<Vec<u8>>,
+        taken: Vec<i64>,
+    ) -> Result<(Entry, Reply), StoreError> {
+        let batch = Batch { blobs, taken, ..Batch::default() };
+        let entries = self.commit(vec![draft], batch).await?;
+        match entries.into_iter().next() {
+            Some(entry @ Entry { event: Event::EffectFinished { .. }, .. }) => {
+                let reply = match &entry.event {
+                    Event::EffectFinished { reply, .. } => reply.clone(),
+                    _ => Reply::Slept,
+                };
+                Ok((entry, reply))
+            }
+            _ => Err(StoreError::Writer("a reply was not recorded as one".into())),
+        }
+    }
+
+    async fn commit(&mut self, drafts: Vec<Draft>, mut batch: Batch) -> Result<Vec<Entry>, StoreError> {
+        if drafts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let at = self.now();
+        for draft in drafts {
+            let event = self.masked(draft.event)?;
+            let draft = Draft { id: draft.id, event };
+            fault::point(&draft.id, "before");
+            batch.entries.push(NewEntry { run: self.run.clone(), at, draft });
+        }
+        let (tell, told) = oneshot::channel();
+        self.store.submit(batch, move |result| {
+            let _ = tell.send(result);
+        });
+        let entries = told.await.map_err(|gone| StoreError::Writer(gone.to_string()))??;
+        for entry in &entries {
+            fault::point(&entry.id, "after");
+            self.view.see(entry);
+        }
+        Ok(entries)
+    }
+
+    fn masked(&self, event: Event) -> Result<Event, StoreError> {
+        let mut value = serde_json::to_value(&event).map_err(StoreError::Unwritable)?;
+        if !mask_all(&self.masker, &mut value) {
+            return Ok(event);
+        }
+        serde_json::from_value(value).map_err(StoreError::Unwritable)
+    }
+
+    /// How the run stands, for its last line.
+    pub fn summary(&self, ending: &Ending) -> Summary {
+        Summary {
+            outcome: ending.reason.outcome(),
+            reason: ending.reason,
+            detail: ending.detail.clone(),
+            rounds: self.view.rounds,
+            findings: self.view.counts(),
+            cost: self.view.spent.cost,
+            tokens: self.view.spent.tokens,
+            elapsed_ms: self.now().awake_ms,
+        }
+    }
+}
+
+/// Masks every string in a value; keys are ours. True: something was masked.
+fn mask_all(masker: &Masker, value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => match masker.mask(text) {
+            std::borrow::Cow::Borrowed(_) => false,
+            std::borrow::Cow::Owned(masked) => {
+                let changed = masked != *text;
+                *text = masked;
+                changed
+            }
+        },
+        // Every item is visited: `any` would stop at the first.
+        Value::Array(items) => {
+            items.iter_mut().filter_map(|item| mask_all(masker, item).then_some(())).count() > 0
+        }
+        Value::Object(map) => {
+            map.values_mut().filter_map(|item| mask_all(masker, item).then_some(())).count() > 0
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Requests as a reply; the numbers to mark as taken.
+pub(crate) fn split(stored: Vec<StoredRequest>) -> (Vec<i64>, Vec<Request>) {
+    stored.into_iter().map(|stored| (stored.id, stored.request)).unzip()
+}
+
+/// Kill points for the crash test: `TRIBUNAL_FAULT=before:0:started:round-1/freeze`.
+mod fault {
+    #[cfg(feature = "fault-points")]
+    pub(super) fn point(id: &str, when: &str) {
+        let wanted = std::env::var("TRIBUNAL_FAULT").unwrap_or_default();
+        if wanted.split_once(':') == Some((when, id)) {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            // The signal is on its way; nothing more may happen.
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
+    #[cfg(not(feature = "fault-points"))]
+    pub(super) fn point(_: &str, _: &str) {}
+}

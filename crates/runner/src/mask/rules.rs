@@ -1,0 +1,239 @@
+//! The table of secrets with a shape of their own: a prefix, a scheme, a header.
+//!
+//! Every rule names the literals (`triggers`) without which it cannot match, so that its regex runs
+//! only on lines that hold one. Triggers are compared without regard to ASCII case; the pattern
+//! decides. Group 1 of a pattern is the secret, the rest of the match is context that stays.
+
+use regex::Regex;
+
+/// One entry of the table.
+pub(super) struct Rule {
+    pub(super) kind: &'static str,
+    pub(super) triggers: &'static [&'static str],
+    pub(super) pattern: &'static str,
+    /// A last look at the secret, for what a regex says badly.
+    pub(super) accept: fn(&str) -> bool,
+}
+
+/// Kinds that do not come from the table.
+pub(super) const ENV: &str = "env";
+pub(super) const PEM: &str = "pem";
+pub(super) const ASSIGNED: &str = "secret";
+
+/// Where a token may start. A plain word border is not enough: in text that was escaped or coloured
+/// the last letter of `\n`, `\u003d`, `%3D` or `ESC[0m` touches the token.
+macro_rules! left {
+    () => {
+        r"(?:(?-u:\b)|_|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)"
+    };
+}
+
+const fn rule(kind: &'static str, triggers: &'static [&'static str], pattern: &'static str) -> Rule {
+    Rule { kind, triggers, pattern, accept: always }
+}
+
+impl Rule {
+    const fn when(mut self, accept: fn(&str) -> bool) -> Rule {
+        self.accept = accept;
+        self
+    }
+}
+
+/// Earlier rules win where two find exactly the same text, so the specific ones come first.
+pub(super) const RULES: &[Rule] = &[
+    rule("anthropic", &["sk-ant-"], r"(sk-ant-[A-Za-z0-9_-]{16,})"),
+    rule("openrouter", &["sk-or-"], r"(sk-or-[A-Za-z0-9_-]{20,})"),
+    rule(
+        "openai",
+        &["sk-"],
+        // The plain form allows no dash among its first characters: `sk-` also starts class names.
+        concat!(
+            left!(),
+            r"(sk-(?:(?:proj|svcacct|admin|service|None)-[A-Za-z0-9_-]{20,}",
+            r"|[A-Za-z0-9]{20,}[A-Za-z0-9_-]*))"
+        ),
+    ),
+    rule("xai", &["xai-"], concat!(left!(), r"(xai-[A-Za-z0-9]{20,}[A-Za-z0-9_-]*)")),
+    rule("groq", &["gsk_"], concat!(left!(), r"(gsk_[A-Za-z0-9]{32,})")),
+    rule("perplexity", &["pplx-"], concat!(left!(), r"(pplx-[A-Za-z0-9]{32,})")),
+    rule("replicate", &["r8_"], concat!(left!(), r"(r8_[A-Za-z0-9]{36,})")),
+    rule("google", &["aiza"], concat!(left!(), r"(AIza[A-Za-z0-9_-]{35,})")),
+    rule(
+        "google-oauth",
+        &["ya29.", "gocspx-", "1//0"],
+        concat!(
+            left!(),
+            r"(ya29\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]+)*",
+            r"|GOCSPX-[A-Za-z0-9_-]{20,}|1//0[A-Za-z0-9_-]{30,})"
+        ),
+    ),
+    rule(
+        "aws",
+        &["akia", "asia", "abia", "acca"],
+        concat!(left!(), r"((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})(?-u:\b)"),
+    ),
+    rule(
+        "aws-secret",
+        &["secret_access_key", "secretaccesskey", "secret-access-key"],
+        concat!(
+            r#"(?i-u:secret[_-]?access[_-]?key)\\*["']?\]?[ \t]*(?:=>|:=|=|:)[ \t]*\\*["']?"#,
+            r"([A-Za-z0-9/+]{40}={0,2})"
+        ),
+    ),
+    rule(
+        "github",
+        &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"],
+        r"(gh[pousr]_[A-Za-z0-9_]{30,}|github_pat_[A-Za-z0-9_]{22,})",
+    ),
+    rule(
+        "gitlab",
+        &["glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "gloas-", "glsoat-", "glft-"],
+        r"(gl(?:pat|dt|rt|ptt|cbt|oas|soat|ft)-[A-Za-z0-9_-]{20,}(?:\.[A-Za-z0-9_-]+)*)",
+    ),
+    rule(
+        "slack",
+        &["xox", "xapp-"],
+        r"(xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{20,})",
+    ),
+    rule(
+        "slack",
+        &["hooks.slack.com"],
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+-]{16,})",
+    ),
+    rule("discord", &["/api/webhooks/"], r"/api/webhooks/[0-9]{15,21}/([A-Za-z0-9_-]{40,})"),
+    rule(
+        "stripe",
+        &["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"],
+        concat!(left!(), r"([sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/]{24,}={0,2})"),
+    ),
+    rule("npm", &["npm_"], concat!(left!(), r"(npm_[A-Za-z0-9]{36,})")),
+    rule("pypi", &["pypi-agei"], r"(pypi-AgEI[A-Za-z0-9_-]{16,})"),
+    rule("huggingface", &["hf_"], concat!(left!(), r"(hf_[A-Za-z0-9]{30,})")),
+    rule("sendgrid", &["sg."], concat!(left!(), r"(SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})")),
+    rule(
+        "twilio",
+        &["=sk", ":sk", "= sk", ": sk", "\"sk", "'sk"],
+        r#"[=:][ \t]*\\*["']?(SK[0-9a-fA-F]{32})(?-u:\b)"#,
+    ),
+    rule("digitalocean", &["dop_v1_", "doo_v1_", "dor_v1_"], r"(do[por]_v1_[A-Za-z0-9]{32,})"),
+    rule("docker", &["dckr_"], r"(dckr_[po]at_[A-Za-z0-9_-]{20,})"),
+    rule("shopify", &["shpat_", "shpca_", "shppa_", "shpss_"], r"(shp(?:at|ca|pa|ss)_[A-Za-z0-9]{32,})"),
+    rule("vault", &["hvs.", "hvb."], concat!(left!(), r"(hv[sb]\.[A-Za-z0-9_-]{24,})")),
+    rule("atlassian", &["atatt3"], r"(ATATT3[A-Za-z0-9_=-]{40,})"),
+    rule("age", &["age-secret-key-1"], r"(AGE-SECRET-KEY-1[A-Z0-9]{40,})"),
+    rule("telegram", &[":aa"], concat!(r"(?:/bot|", left!(), r")([0-9]{8,10}:AA[A-Za-z0-9_-]{32,})")),
+    rule(
+        "telegram",
+        &["telegram", "/bot"],
+        concat!(r"(?:/bot|", left!(), r")([0-9]{8,10}:[A-Za-z0-9_-]{34,})"),
+    ),
+    rule(
+        "jwt",
+        &["eyj"],
+        concat!(
+            left!(),
+            r"(eyJ[A-Za-z0-9_-]{6,}(?:\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*",
+            // Five parts: an encrypted token, whose second part has no fixed start.
+            r"|\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]{8,}){2}\.[A-Za-z0-9_-]{16,}))"
+        ),
+    ),
+    rule(
+        "auth",
+        &["authorization"],
+        concat!(
+            r#"(?i-u:authorization)\\*["'`]?\]?[ \t]*(?:=>|[:=,])[ \t]*\\*["'`]?"#,
+            r"(?i-u:bearer|basic|token|bot|apikey|api-key|negotiate)(?:[ \t]+|%20)",
+            r"([A-Za-z0-9._~+/=:-]{8,})"
+        ),
+    )
+    .when(not_a_word),
+    rule(
+        "auth",
+        &["authorization"],
+        concat!(r#"(?i-u:authorization)\\*["'`]?\]?[ \t]*:[ \t]*\\*["'`]?"#, r"([A-Za-z0-9._~+/=-]{16,})"),
+    )
+    .when(has_digit_and_lower_case),
+    rule("auth", &["bearer"], concat!(left!(), r"(?i-u:bearer)(?:[ \t]+|%20)([A-Za-z0-9._~+/-]{16,}=*)"))
+        .when(has_digit_and_lower_case),
+    rule(
+        "url",
+        &["://"],
+        // The password may itself hold an `@`: the last one before the path ends it.
+        r#"://[^\x00-\x20/:@"'<>`\\]*:([^\x00-\x20/"'<>`\\]+)@"#,
+    )
+    .when(is_url_password),
+];
+
+/// Compiles a pattern of the source. The tests compile every one, so a failure cannot ship; hiding
+/// it instead would silently drop a rule.
+pub(super) fn compile(name: &str, pattern: &str) -> Regex {
+    match Regex::new(pattern) {
+        Ok(regex) => regex,
+        Err(error) => unreachable!("rule {name}: {error}"),
+    }
+}
+
+/// Whether a kind is one this module writes; other bracketed text is not taken for a mask.
+pub(super) fn is_kind(kind: &str) -> bool {
+    [ENV, PEM, ASSIGNED].contains(&kind) || RULES.iter().any(|rule| rule.kind == kind)
+}
+
+fn always(_: &str) -> bool {
+    true
+}
+
+fn has_digit_and_lower_case(secret: &str) -> bool {
+    secret.bytes().any(|b| b.is_ascii_digit()) && secret.bytes().any(|b| b.is_ascii_lowercase())
+}
+
+/// `authorization: basic authentication` is a sentence.
+fn not_a_word(secret: &str) -> bool {
+    secret.len() > 20 || !secret.bytes().all(|b| b.is_ascii_lowercase())
+}
+
+fn is_url_password(secret: &str) -> bool {
+    let reference = secret.starts_with(['$', '{', '%']) && secret.ends_with(['}', ')', 's'])
+        || secret.starts_with('$') && secret[1..].bytes().all(|b| b == b'_' || b.is_ascii_uppercase());
+    // `host:8080?mail=a@b` has a port, not a password.
+    let port = secret
+        .find(['?', '#'])
+        .is_some_and(|at| (1..=5).contains(&at) && secret[..at].bytes().all(|b| b.is_ascii_digit()));
+    !reference && !port && !secret.bytes().all(|b| b == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles_and_has_one_group() {
+        for rule in RULES {
+            let regex = Regex::new(rule.pattern).unwrap_or_else(|e| panic!("{}: {e}", rule.kind));
+            assert_eq!(regex.captures_len(), 2, "{}", rule.kind);
+        }
+    }
+
+    #[test]
+    fn every_rule_has_triggers_and_a_short_lower_case_kind() {
+        for rule in RULES {
+            assert!(!rule.triggers.is_empty(), "{}", rule.kind);
+            for trigger in rule.triggers {
+                assert_eq!(*trigger, trigger.to_ascii_lowercase());
+                assert!(trigger.len() >= 3 && !trigger.contains('\n'), "{trigger}");
+            }
+            assert!(rule.kind.len() <= 16);
+            assert!(rule.kind.bytes().all(|b| b == b'-' || b.is_ascii_lowercase()));
+        }
+        assert!(RULES.len() < 62, "rules are a set of 64 bits");
+    }
+
+    #[test]
+    fn url_passwords_that_are_none() {
+        for text in ["${PASS}", "$PASS", "{password}", "%s", "****", "8080?a=b"] {
+            assert!(!is_url_password(text), "{text}");
+        }
+        for text in ["hunter2", "p", "$ecret9", "s3cr3t?x", "%41bc"] {
+            assert!(is_url_password(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Where things are in a person's project.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use tribunal_core::ids::{Key, RunId};
+
+/// A project's root and our folder in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    root: PathBuf,
+}
+
+/// Files and folders that make a folder a project's root, the surest first.
+const MARKS: [&str; 4] = ["tribunal.yaml", ".tribunal", "_bmad", ".git"];
+
+impl Project {
+    pub fn at(root: impl Into<PathBuf>) -> Project {
+        Project { root: root.into() }
+    }
+
+    /// The nearest folder upwards that looks like a project's root, else the folder itself.
+    pub fn around(folder: &Path) -> Project {
+        let marked = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
+        Project::at(folder.ancestors().find(marked).unwrap_or(folder))
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// `.tribunal`: journal, copies, locks; ignored by git through a file of its own.
+    pub fn home(&self) -> PathBuf {
+        self.root.join(".tribunal")
+    }
+
+    pub(crate) fn prepare_home(&self) -> io::Result<()> {
+        let home = self.home();
+        fs::create_dir_all(home.join("locks"))?;
+        let ignore = home.join(".gitignore");
+        if !ignore.exists() {
+            fs::write(ignore, "*\n")?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn work(&self, run: &RunId) -> PathBuf {
+        self.home().join("work").join(run.as_str())
+    }
+
+    /// The folder of a task's copies.
+    pub(crate) fn desk(&self, run: &RunId, key: &Key) -> PathBuf {
+        self.work(run).join(key.as_str().replace('/', "."))
+    }
+}

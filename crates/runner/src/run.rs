@@ -1,0 +1,229 @@
+//! Starting and resuming runs.
+
+use std::{collections::HashMap, io, sync::Arc, time::SystemTime};
+
+use tokio::{
+    sync::{mpsc::unbounded_channel, watch},
+    task::JoinSet,
+};
+use tribunal_agents::driver::Whereabouts;
+use tribunal_core::{
+    event::{Draft, Entry, Event},
+    ids::{Hash, RunId},
+    reason::Ending,
+    review::{VERSION, WORKFLOW},
+    settings::Settings,
+    view::{Phase, RunView},
+};
+use tribunal_store::{Store, StoreError};
+
+use crate::{
+    effects::World,
+    host::{Host, HostError, Seen, Stop},
+    journal::Journal,
+    locks::{self, Lock, Locked},
+    mask::Masker,
+    project::Project,
+    subject::SubjectError,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    #[error("{}: {cause}", project.display())]
+    Project { project: std::path::PathBuf, cause: io::Error },
+    #[error("{subject} is already under review by run {by}")]
+    SubjectBusy { subject: String, by: RunId },
+    #[error("run {run} is being worked on by another process")]
+    RunBusy { run: RunId },
+    #[error("there is no run {run} in this project")]
+    NoRun { run: RunId },
+    #[error("run {run} has ended: {outcome}")]
+    Ended { run: RunId, outcome: String },
+    #[error(
+        "run {run} was started by workflow {workflow} version {version}; this build has {WORKFLOW} version {VERSION}"
+    )]
+    OtherVersion { run: RunId, workflow: String, version: u32 },
+    #[error("run {run}: {cause}")]
+    Host { run: RunId, cause: HostError },
+}
+
+/// Everything a run needs from the outside.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    pub project: Project,
+    pub masker: Masker,
+    pub at: Whereabouts,
+    /// Version and build of this program, for the journal.
+    pub build: String,
+    pub stop: watch::Receiver<Stop>,
+}
+
+impl Runner {
+    /// Starts a run and takes it to its end. `sink` sees every entry as soon as it is durable.
+    pub async fn start(
+        &self,
+        settings: Settings,
+        sink: &mut dyn FnMut(Seen<'_>),
+    ) -> Result<(RunId, Ending), RunError> {
+        let home = self.open_home()?;
+        let store = Store::open(&self.project.home())?;
+        let run = new_run_id(&store, &settings)?;
+        let _locks = self.lock(&run, &settings, &home)?;
+        let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &[]);
+        let started = Draft {
+            id: "run_started".into(),
+            event: Event::RunStarted {
+                workflow: WORKFLOW.into(),
+                version: VERSION,
+                build: self.build.clone(),
+                settings,
+            },
+        };
+        let entries = journal.record(vec![started]).await?;
+        for entry in &entries {
+            sink(Seen::Entry(entry));
+        }
+        self.drive(run, journal, entries, sink).await
+    }
+
+    /// Goes on with a run that parked or died.
+    pub async fn resume(
+        &self,
+        run: &RunId,
+        sink: &mut dyn FnMut(Seen<'_>),
+    ) -> Result<(RunId, Ending), RunError> {
+        let home = self.open_home()?;
+        let store = Store::open(&self.project.home())?;
+        let entries = store.entries(run, 0)?;
+        let view = RunView::of(&entries);
+        let settings = check_resumable(run, &entries, &view)?;
+        let _locks = self.lock(run, &settings, &home)?;
+        // Somebody else may have taken it further between the look and the lock.
+        let entries = store.entries(run, 0)?;
+        let view = RunView::of(&entries);
+        check_resumable(run, &entries, &view)?;
+        let life = view.lives + 1;
+        let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &entries);
+        let resumed = Draft { id: format!("run_resumed:{life}"), event: Event::RunResumed { life } };
+        for entry in &entries {
+            sink(Seen::Past(entry));
+        }
+        for entry in journal.record(vec![resumed]).await? {
+            sink(Seen::Entry(&entry));
+        }
+        self.drive(run.clone(), journal, entries, sink).await
+    }
+
+    /// Whether some process works on the run right now.
+    pub fn is_live(project: &Project, run: &RunId) -> bool {
+        locks::is_held(&project.home().join("locks"), &run_lock(run))
+    }
+
+    async fn drive(
+        &self,
+        run: RunId,
+        mut journal: Journal,
+        entries: Vec<Entry>,
+        sink: &mut dyn FnMut(Seen<'_>),
+    ) -> Result<(RunId, Ending), RunError> {
+        let Some(settings) = RunView::of(&entries).settings else {
+            return Err(RunError::NoRun { run });
+        };
+        let (progress, seen) = unbounded_channel();
+        let world = World {
+            project: self.project.clone(),
+            run: run.clone(),
+            settings,
+            masker: self.masker.clone(),
+            at: self.at.clone(),
+            progress,
+        };
+        let mut host = Host {
+            world: Arc::new(world),
+            journal: &mut journal,
+            progress: seen,
+            stop: self.stop.clone(),
+            sink,
+            running: JoinSet::new(),
+            keys: HashMap::new(),
+            answered_at_once: false,
+        };
+        let ending = host.drive(entries).await.map_err(|cause| RunError::Host { run: run.clone(), cause })?;
+        if matches!(journal.view().phase, Phase::Finished(_)) {
+            // Nothing refers to the copies any more.
+            let _ = std::fs::remove_dir_all(self.project.work(&run));
+        }
+        Ok((run, ending))
+    }
+
+    fn open_home(&self) -> Result<std::path::PathBuf, RunError> {
+        self.project
+            .prepare_home()
+            .map_err(|cause| RunError::Project { project: self.project.home(), cause })?;
+        Ok(self.project.home().join("locks"))
+    }
+
+    fn lock(&self, run: &RunId, settings: &Settings, locks: &std::path::Path) -> Result<[Lock; 2], RunError> {
+        let failed = |cause| RunError::Project { project: locks.to_path_buf(), cause };
+        let own = locks::take(locks, &run_lock(run), run).map_err(|locked| match locked {
+            Locked::By(_) => RunError::RunBusy { run: run.clone() },
+            Locked::Failed(cause) => failed(cause),
+        })?;
+        let what = format!("subject {}", settings.subject.path().unwrap_or_default());
+        let subject = locks::take(locks, &what, run).map_err(|locked| match locked {
+            Locked::By(by) => RunError::SubjectBusy { subject: settings.subject.title(), by },
+            Locked::Failed(cause) => failed(cause),
+        })?;
+        Ok([own, subject])
+    }
+}
+
+fn run_lock(run: &RunId) -> String {
+    format!("run {run}")
+}
+
+fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Settings, RunError> {
+    let Some(Entry { event: Event::RunStarted { workflow, version, settings, .. }, .. }) = entries.first()
+    else {
+        return Err(RunError::NoRun { run: run.clone() });
+    };
+    if workflow != WORKFLOW || *version != VERSION {
+        return Err(RunError::OtherVersion {
+            run: run.clone(),
+            workflow: workflow.clone(),
+            version: *version,
+        });
+    }
+    if let Phase::Finished(summary) = &view.phase {
+        let outcome = summary.outcome.map_or("", |outcome| outcome.as_str()).to_string();
+        return Err(RunError::Ended { run: run.clone(), outcome });
+    }
+    Ok(settings.clone())
+}
+
+/// `prd-k3f9`: the subject, and four characters that no other run here has.
+fn new_run_id(store: &Store, settings: &Settings) -> Result<RunId, RunError> {
+    const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
+    let taken = store.runs()?;
+    let mut slug: String = settings.subject.slug().chars().take(24).collect();
+    slug.truncate(slug.trim_end_matches('-').len());
+    for salt in 0_u32.. {
+        let seed = format!("{:?} {} {salt}", SystemTime::now(), std::process::id());
+        let hash = Hash::of(seed.as_bytes());
+        let digits = hash.as_str().as_bytes().chunks(2).take(4).map(|pair| {
+            let sum = pair
+                .iter()
+                .fold(0_usize, |sum, byte| sum * 16 + (*byte as char).to_digit(16).unwrap_or(0) as usize);
+            ALPHABET[sum % ALPHABET.len()] as char
+        });
+        let run = RunId::new(format!("{slug}-{}", digits.collect::<String>()));
+        if !taken.contains(&run) {
+            return Ok(run);
+        }
+    }
+    Ok(RunId::new(slug))
+}

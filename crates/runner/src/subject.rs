@@ -1,0 +1,84 @@
+//! Getting hold of a subject, and saying clearly why it cannot be one.
+
+use std::{
+    fs, io,
+    path::{Component, Path, PathBuf},
+};
+
+/// A subject beyond this is too long for any reviewer to read with care.
+pub const LIMIT: u64 = 1 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectError {
+    #[error("{path} does not exist")]
+    Missing { path: String },
+    #[error("{path} is a folder; a review is of one file")]
+    Folder { path: String },
+    #[error("{path} is neither a file nor a folder")]
+    Special { path: String },
+    #[error("{path} cannot be read: {cause}")]
+    Unreadable { path: String, cause: io::Error },
+    #[error("{path} is empty; there is nothing to review")]
+    Empty { path: String },
+    #[error("{path} is not text ({why})")]
+    Binary { path: String, why: &'static str },
+    #[error("{path} has {} and a subject may have {}", megabytes(*size), megabytes(LIMIT))]
+    TooLong { path: String, size: u64 },
+    #[error("{path} is outside the project {root}")]
+    Outside { path: String, root: String },
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// The path relative to the project's root, with symbolic links resolved.
+pub fn relative(root: &Path, path: &Path) -> Result<String, SubjectError> {
+    let shown = path.display().to_string();
+    let real = fs::canonicalize(path).map_err(|cause| unreadable(&shown, cause))?;
+    let root = fs::canonicalize(root).map_err(|cause| unreadable(&root.display().to_string(), cause))?;
+    let inside = real
+        .strip_prefix(&root)
+        .map_err(|_| SubjectError::Outside { path: shown.clone(), root: root.display().to_string() })?;
+    match inside.to_str() {
+        Some(text) => Ok(text.to_string()),
+        None => Err(SubjectError::Binary { path: shown, why: "its name is no UTF-8" }),
+    }
+}
+
+fn unreadable(path: &str, cause: io::Error) -> SubjectError {
+    let path = path.to_string();
+    match cause.kind() {
+        io::ErrorKind::NotFound => SubjectError::Missing { path },
+        _ => SubjectError::Unreadable { path, cause },
+    }
+}
+
+/// Reads a subject. `path` is relative to `root`.
+pub fn load(root: &Path, path: &str) -> Result<String, SubjectError> {
+    let full: PathBuf = root.join(path);
+    let shown = path.to_string();
+    let meta = fs::metadata(&full).map_err(|cause| unreadable(path, cause))?;
+    if meta.is_dir() {
+        return Err(SubjectError::Folder { path: shown });
+    }
+    if !meta.is_file() {
+        return Err(SubjectError::Special { path: shown });
+    }
+    if meta.len() > LIMIT {
+        return Err(SubjectError::TooLong { path: shown, size: meta.len() });
+    }
+    let bytes = fs::read(&full).map_err(|cause| unreadable(path, cause))?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(SubjectError::Empty { path: shown });
+    }
+    if bytes.contains(&0) {
+        return Err(SubjectError::Binary { path: shown, why: "it contains NUL bytes" });
+    }
+    String::from_utf8(bytes).map_err(|_| SubjectError::Binary { path: shown, why: "it is no UTF-8" })
+}
+
+/// Whether a relative path stays where it says it is.
+pub(crate) fn is_plain(path: &str) -> bool {
+    Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+}
