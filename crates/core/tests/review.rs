@@ -1,0 +1,333 @@
+//! The review workflow over hosts without a world: what it asks for, how it ends, and that it always does.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::{collections::BTreeSet, future::Future, pin::Pin};
+
+use tribunal_core::{
+    brief::Said,
+    effect::{Hunk, Refusal, Reply, Request},
+    event::Event,
+    finding::{Deferral, Dismissal, Severity, Status},
+    host::{Host, Parked},
+    ids::{DecisionId, FindingId},
+    level::{Goal, Tier},
+    reason::{Ending, FaultKind, Outcome, Reason},
+    review::review,
+    settings::Settings,
+    view::{Counts, RunView},
+};
+use tribunal_testkit::{
+    RandomWorld, ScriptedWorld,
+    samples::{self, failed, findings, fixes, flawed_text, frozen, landed, raised, unreadable},
+    trial::{Life, Trial, started},
+};
+
+fn workflow<'a>(
+    host: &'a dyn Host,
+    from: Option<serde_json::Value>,
+) -> Pin<Box<dyn Future<Output = Result<Ending, Parked>> + 'a>> {
+    let court = from.map(|state| serde_json::from_value(state).unwrap()).unwrap_or_default();
+    Box::pin(review(host, court))
+}
+
+const F1: FindingId = FindingId(1);
+const F2: FindingId = FindingId(2);
+
+/// A panel of one, so that scripts stay short.
+fn small() -> Settings {
+    Settings { level: Some(tribunal_core::level::Level::Minimal), ..samples::settings() }
+}
+
+fn one_iteration() -> Settings {
+    let mut settings = small();
+    settings.limits.fix_iterations = 1;
+    settings
+}
+
+/// Round 1 finds flaw 1; the text then has it repaired; round 2 is dry.
+fn happy() -> ScriptedWorld {
+    let repaired = flawed_text(1).replace("flaw 1", "repaired");
+    ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&flawed_text(1)))
+        .on("round-1/review/adversarial", findings(vec![raised(1, Severity::High)]))
+        .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
+        .on(
+            "round-1/fix-1/fix/1/land",
+            landed(&repaired, vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+        )
+        .on("round-2/freeze", frozen(&repaired))
+        .on("round-2/review/adversarial", findings(vec![]))
+}
+
+fn live(settings: Settings, world: ScriptedWorld) -> (Life<Ending>, RunView, Trial<ScriptedWorld>) {
+    let mut trial = Trial::new(settings, world, 1);
+    let life = trial.live(workflow, None);
+    let view = RunView::of(&trial.journal);
+    (life, view, trial)
+}
+
+fn reason(life: &Life<Ending>) -> Reason {
+    match life {
+        Life::Done(ending) | Life::Parked(ending) => ending.reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
+    let (life, view, trial) = live(small(), happy());
+    assert_eq!(life, Life::Done(Ending::plain(Reason::GoalMet)));
+    assert_eq!(view.findings[&F1].status, Status::Fixed);
+    let keys: Vec<String> = started(&trial.journal).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        keys,
+        [
+            "round-1/freeze",
+            "round-1/review/adversarial",
+            "round-1/tracker",
+            "round-1/fix-1/inbox",
+            "round-1/fix-1/fix/1",
+            "round-1/fix-1/fix/1/land",
+            "round-1/fix-1/tracker",
+            "round-2/freeze",
+            "round-2/review/adversarial",
+            "round-2/tracker",
+            "end/tracker",
+            "end/metrics",
+        ]
+    );
+}
+
+#[test]
+fn at_tier_zero_there_is_no_dry_pass() {
+    let settings = Settings { tier: Tier::new(0).unwrap(), ..small() };
+    let (life, view, _) = live(settings, happy());
+    assert_eq!(reason(&life), Reason::GoalMet);
+    assert_eq!(view.rounds, 1);
+}
+
+#[test]
+fn without_fixing_open_findings_wait_for_a_person() {
+    let (life, view, _) = live(Settings { fix: false, ..small() }, happy());
+    assert_eq!(reason(&life), Reason::ReviewOnly);
+    assert_eq!(view.counts().open, 1);
+}
+
+#[test]
+fn a_claim_without_a_change_is_not_a_fix() {
+    let world = happy().on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], false));
+    let (life, view, _) = live(one_iteration(), world);
+    assert_eq!(reason(&life), Reason::FixIterations);
+    assert_eq!(view.findings[&F1].status, Status::Open);
+    let notes: Vec<&str> = view.findings[&F1].history.iter().map(|step| step.note.as_str()).collect();
+    assert!(notes.contains(&"said to be fixed, but nothing was changed"), "{notes:?}");
+}
+
+#[test]
+fn a_change_somewhere_else_is_not_a_fix() {
+    let elsewhere = flawed_text(1).replace("# Plan", "# The plan");
+    let world = happy().on(
+        "round-1/fix-1/fix/1/land",
+        landed(&elsewhere, vec![Hunk { old_start: 1, old_len: 1, new_len: 1 }]),
+    );
+    let (life, view, _) = live(one_iteration(), world);
+    assert_eq!(reason(&life), Reason::FixIterations);
+    assert_eq!(view.findings[&F1].status, Status::Open);
+}
+
+#[test]
+fn a_refused_patch_leaves_its_findings_open_and_the_next_fixer_learns_why() {
+    let why = Refusal::Check { command: "make check".into(), output: "two tests fail".into() };
+    let repaired = flawed_text(1).replace("flaw 1", "repaired");
+    let world = happy()
+        .on("round-1/fix-1/fix/1/land", Reply::NotLanded { why })
+        .on("round-1/fix-2/fix/1", fixes(vec![(F1, Said::Fixed)], true))
+        .on(
+            "round-1/fix-2/fix/1/land",
+            landed(&repaired, vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+        );
+    let (life, _, trial) = live(small(), world);
+    assert_eq!(reason(&life), Reason::GoalMet);
+    let second = trial.journal.iter().find_map(|entry| match &entry.event {
+        Event::EffectStarted { key, effect: tribunal_core::effect::Effect::Ask { task }, .. }
+            if key.as_str() == "round-1/fix-2/fix/1" =>
+        {
+            Some(task.brief.assigned[0].last_try.clone())
+        }
+        _ => None,
+    });
+    assert_eq!(second.unwrap(), "not landed: `make check` failed: two tests fail");
+}
+
+#[test]
+fn a_blocked_finding_waits_for_a_person_and_the_others_go_on() {
+    let both = flawed_text(2);
+    let repaired = both.replace("flaw 2", "repaired");
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&both))
+        .on("round-1/review/adversarial", findings(vec![raised(1, Severity::High), raised(2, Severity::Low)]))
+        .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Blocked), (F2, Said::Fixed)], true))
+        .on(
+            "round-1/fix-1/fix/1/land",
+            landed(&repaired, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]),
+        )
+        .on("round-2/freeze", frozen(&repaired))
+        .on("round-2/review/adversarial", findings(vec![]));
+    let (life, view, mut trial) = live(small(), world);
+    assert_eq!(life, Life::Parked(Ending::new(Reason::Blocked, "1 blocked")));
+    assert_eq!(view.findings[&F2].status, Status::Fixed);
+    let asked: Vec<&str> = view.waiting().map(|decision| decision.id.as_str()).collect();
+    assert_eq!(asked, ["D1"]);
+
+    let answer = tribunal_core::decision::Answer { choice: "dismiss".into(), note: "known and meant".into() };
+    let request = Request::Answer { decision: DecisionId::new("D1"), answer };
+    trial.world =
+        std::mem::take(&mut trial.world).on("end/wait", Reply::Requests { requests: vec![request] });
+    assert_eq!(reason(&trial.live(workflow, None)), Reason::GoalMet);
+    let view = RunView::of(&trial.journal);
+    assert_eq!(view.findings[&F1].status, Status::Dismissed { why: Dismissal::Person });
+}
+
+#[test]
+fn an_unreadable_answer_is_asked_for_once_more_and_a_failed_task_tried_once_more() {
+    for first in [unreadable(), failed(FaultKind::Exited { code: 1 })] {
+        let world = happy()
+            .on("round-1/review/adversarial", first)
+            .on("round-1/review/adversarial/again", findings(vec![raised(1, Severity::High)]));
+        let (life, view, _) = live(small(), world);
+        assert_eq!(reason(&life), Reason::GoalMet);
+        assert_eq!(view.findings.len(), 1);
+    }
+}
+
+#[test]
+fn an_agent_that_is_not_installed_is_not_asked_twice() {
+    let world = happy().on("round-1/review/adversarial", failed(FaultKind::NotInstalled));
+    let (life, _, trial) = live(small(), world);
+    assert_eq!(reason(&life), Reason::Environment);
+    assert!(!trial.world.performed.iter().any(|key| key.ends_with("/again")));
+}
+
+#[test]
+fn one_silent_seat_leaves_the_panel_going_on_without_it() {
+    let world = happy()
+        .on("round-1/review/party", failed(FaultKind::TimedOut))
+        .on("round-1/review/party/again", failed(FaultKind::TimedOut))
+        .on("round-1/review/elicitation", findings(vec![]))
+        .on("round-2/review/party", findings(vec![]))
+        .on("round-2/review/elicitation", findings(vec![]));
+    let (life, _, trial) = live(samples::settings(), world);
+    assert_eq!(reason(&life), Reason::GoalMet);
+    let silent = trial.journal.iter().filter(|entry| matches!(entry.event, Event::SeatIncomplete { .. }));
+    assert_eq!(silent.count(), 1);
+}
+
+#[test]
+fn too_few_findings_in_round_one_are_asked_for_once_more() {
+    let mut settings = small();
+    settings.tasks.required_issues = 3;
+    let world = happy().on("round-1/review/adversarial/again", findings(vec![]));
+    let (life, view, trial) = live(settings, world);
+    assert_eq!(reason(&life), Reason::GoalMet);
+    assert_eq!(view.findings.len(), 1, "what was found first is kept");
+    assert!(trial.world.performed.iter().any(|key| key == "round-1/review/adversarial/again"));
+    assert!(!trial.world.performed.iter().any(|key| key == "round-2/review/adversarial/again"));
+}
+
+#[test]
+fn with_the_goal_critical_only_the_rest_is_deferred() {
+    let settings = Settings { goal: Goal::CriticalOnly, ..small() };
+    let world = happy().on("round-2/freeze", frozen(&flawed_text(1)));
+    let (life, view, _) = live(settings, world);
+    assert_eq!(reason(&life), Reason::GoalMet);
+    assert_eq!(view.findings[&F1].status, Status::Deferred { why: Deferral::Goal });
+}
+
+#[test]
+fn a_used_up_budget_halts_the_run_and_more_lets_it_go_on() {
+    let mut settings = small();
+    settings.limits.tokens = 100;
+    let (life, view, mut trial) = live(settings, happy());
+    assert_eq!(reason(&life), Reason::Tokens);
+    assert_eq!(view.waiting().count(), 1);
+    let answer = tribunal_core::decision::Answer { choice: "accept".into(), note: String::new() };
+    let request = Request::Answer { decision: DecisionId::new("D1"), answer };
+    trial.world =
+        std::mem::take(&mut trial.world).on("end/wait", Reply::Requests { requests: vec![request] });
+    assert_eq!(reason(&trial.live(workflow, None)), Reason::Accepted);
+    let view = RunView::of(&trial.journal);
+    assert_eq!(view.findings[&F1].status, Status::Deferred { why: Deferral::Person });
+}
+
+/// What must hold however the world behaves.
+fn check_invariants(life: &Life<Ending>, view: &RunView, raised: &BTreeSet<FindingId>, seed: u64) {
+    let counts = Counts::of(view.findings.values());
+    let kept: BTreeSet<FindingId> = view.findings.keys().copied().collect();
+    assert_eq!(&kept, raised, "seed {seed}: a finding was lost");
+    let ending = match life {
+        Life::Done(ending) | Life::Parked(ending) => ending,
+        other => panic!("seed {seed}: {other:?}"),
+    };
+    if ending.reason == Reason::GoalMet {
+        assert_eq!((counts.open, counts.blocked), (0, 0), "seed {seed}: resolved with something open");
+    }
+    assert!(ending.reason.outcome().is_some(), "seed {seed}: {ending:?}");
+}
+
+fn raised_ids(trial: &Trial<RandomWorld>) -> BTreeSet<FindingId> {
+    let ids = trial.journal.iter().filter_map(|entry| match &entry.event {
+        Event::FindingRaised { finding } => Some(finding.id),
+        _ => None,
+    });
+    ids.collect()
+}
+
+fn random_trial(seed: u64) -> Trial<RandomWorld> {
+    let mut settings = samples::settings();
+    settings.tier = Tier::new((seed % 5) as u8).unwrap();
+    settings.tasks.required_issues = (seed % 4) as u32;
+    if seed.is_multiple_of(3) {
+        settings.goal = Goal::CriticalOnly;
+    }
+    Trial::new(settings, RandomWorld::new(seed), seed)
+}
+
+#[test]
+fn every_run_ends_loses_nothing_and_never_says_resolved_with_something_open() {
+    let mut outcomes = BTreeSet::new();
+    for seed in 0..3000 {
+        let mut trial = random_trial(seed);
+        let mut life = trial.live(workflow, None);
+        // People resume a few times; whoever never answers leaves it parked.
+        for _ in 0..4 {
+            check_invariants(&life, &RunView::of(&trial.journal), &raised_ids(&trial), seed);
+            if matches!(life, Life::Done(_)) {
+                break;
+            }
+            life = trial.live(workflow, None);
+        }
+        let view = RunView::of(&trial.journal);
+        check_invariants(&life, &view, &raised_ids(&trial), seed);
+        let limits = &trial.settings.limits;
+        let grants =
+            view.decisions.iter().filter(|d| d.answer.as_ref().is_some_and(|a| a.choice == "more")).count();
+        assert!(view.rounds <= limits.rounds * (grants as u32 + 1), "seed {seed}");
+        outcomes.insert(reason(&life).outcome().map(Outcome::as_str));
+    }
+    let all = ["failed", "halted", "resolved", "waiting"].map(Some);
+    assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), all, "the random world reaches every outcome");
+}
+
+#[test]
+fn killed_at_every_write_a_random_review_never_diverges() {
+    for seed in 0..25 {
+        let mut whole = random_trial(seed);
+        whole.live(workflow, None);
+        for kill_at in (0..whole.journal.len()).step_by(1 + seed as usize % 3) {
+            let mut trial = random_trial(seed);
+            assert_eq!(trial.live(workflow, Some(kill_at)), Life::Killed);
+            let life = trial.live(workflow, None);
+            check_invariants(&life, &RunView::of(&trial.journal), &raised_ids(&trial), seed);
+        }
+    }
+}

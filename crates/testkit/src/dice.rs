@@ -1,0 +1,32 @@
+//! Repeatable chance (SplitMix64): a seed is a whole test case.
+
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// 0 to `sides - 1`; 0 for no sides at all.
+    pub fn roll(&mut self, sides: usize) -> usize {
+        if sides == 0 { 0 } else { (self.next() % sides as u64) as usize }
+    }
+
+    /// True so many times in a hundred.
+    pub fn percent(&mut self, chance: usize) -> bool {
+        self.roll(100) < chance
+    }
+
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.roll(from.len())]
+    }
+}

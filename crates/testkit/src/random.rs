@@ -1,0 +1,234 @@
+//! A world that answers at random: agents that find, repeat, lie, fail and contradict; people who answer or never do.
+//!
+//! It keeps a text with flaws of its own, so that grounding, landing and verifying meet something real.
+
+use tribunal_core::{
+    brief::{Brief, Raised, Said},
+    decision::{Answer, Decision},
+    desk::Ask,
+    effect::{Effect, Hunk, Refusal, Reply, Request},
+    finding::{Evidence, Severity},
+    ids::FindingId,
+    level::Role,
+    reason::FaultKind,
+};
+
+use crate::{
+    dice::Dice,
+    samples,
+    trial::{Performed, World},
+};
+
+/// How bad the world is, in times of a hundred.
+#[derive(Clone, Copy, Debug)]
+pub struct Temper {
+    pub agent_fails: usize,
+    pub answer_unreadable: usize,
+    pub quote_invented: usize,
+    pub fixer_blocks: usize,
+    pub fixer_lies: usize,
+    pub landing_refused: usize,
+    /// A fix brings a new flaw.
+    pub fix_adds_flaw: usize,
+    pub person_answers: usize,
+}
+
+impl Temper {
+    pub fn random(dice: &mut Dice) -> Temper {
+        let mut some = || *dice.pick(&[0, 0, 10, 40, 90]);
+        Temper {
+            agent_fails: some(),
+            answer_unreadable: some(),
+            quote_invented: some(),
+            fixer_blocks: some(),
+            fixer_lies: some(),
+            landing_refused: some(),
+            fix_adds_flaw: some(),
+            person_answers: some(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct RandomWorld {
+    dice: Dice,
+    temper: Temper,
+    lines: Vec<String>,
+    flaws_made: usize,
+    /// Claims of the fixer whose patch is not landed yet, by its key.
+    patches: Vec<(String, Vec<FindingId>)>,
+    assigned: Vec<(FindingId, String)>,
+    open: Vec<Decision>,
+}
+
+impl RandomWorld {
+    pub fn new(seed: u64) -> RandomWorld {
+        let mut dice = Dice::new(seed ^ 0x5eed);
+        let temper = Temper::random(&mut dice);
+        let flaws = dice.roll(12);
+        let lines = samples::flawed_text(flaws).lines().map(String::from).collect();
+        RandomWorld {
+            dice,
+            temper,
+            lines,
+            flaws_made: flaws,
+            patches: Vec::new(),
+            assigned: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.lines.join("\n");
+        text.push('\n');
+        text
+    }
+
+    fn ask(&mut self, key: &str, brief: &Brief) -> Reply {
+        if self.dice.percent(self.temper.agent_fails) {
+            let kinds = [
+                FaultKind::Exited { code: 1 },
+                FaultKind::TimedOut,
+                FaultKind::Killed { signal: 9 },
+                FaultKind::NotInstalled,
+            ];
+            return samples::failed(self.dice.pick(&kinds).clone());
+        }
+        if self.dice.percent(self.temper.answer_unreadable) {
+            return samples::unreadable();
+        }
+        if brief.role == Role::Fixer { self.fix(key, brief) } else { self.review() }
+    }
+
+    fn review(&mut self) -> Reply {
+        let flaws: Vec<String> =
+            self.lines.iter().filter(|line| line.starts_with("flaw ")).cloned().collect();
+        let mut raised = Vec::new();
+        for flaw in flaws {
+            if self.dice.percent(60) {
+                raised.push(self.claim(flaw));
+            }
+        }
+        if self.dice.percent(self.temper.quote_invented) {
+            raised.push(self.claim("never written".to_string()));
+        }
+        samples::findings(raised)
+    }
+
+    fn claim(&mut self, quote: String) -> Raised {
+        Raised {
+            severity: *self.dice.pick(&Severity::ALL),
+            category: "sample".into(),
+            description: format!("{quote} is a flaw"),
+            evidence: Evidence::Quote { text: quote },
+            line: None,
+            suggested_fix: String::new(),
+        }
+    }
+
+    fn fix(&mut self, key: &str, brief: &Brief) -> Reply {
+        let mut claims = Vec::new();
+        let mut fixed = Vec::new();
+        for assigned in &brief.assigned {
+            let Evidence::Quote { text } = &assigned.evidence else { continue };
+            if self.dice.percent(self.temper.fixer_blocks) {
+                claims.push((assigned.id, Said::Blocked));
+            } else if !self.dice.percent(10) {
+                claims.push((assigned.id, Said::Fixed));
+                if !self.dice.percent(self.temper.fixer_lies) {
+                    fixed.push(assigned.id);
+                    self.assigned.push((assigned.id, text.clone()));
+                }
+            }
+        }
+        let patched = !fixed.is_empty();
+        self.patches.push((key.to_string(), fixed));
+        samples::fixes(claims, patched)
+    }
+
+    fn land(&mut self, by: &str) -> Reply {
+        if self.dice.percent(self.temper.landing_refused) {
+            let whys = [
+                Refusal::Check { command: "check".into(), output: "no".into() },
+                Refusal::Conflict { line: 3 },
+                Refusal::Outside { files: vec!["../x".into()] },
+                Refusal::Lost { detail: "gone".into() },
+            ];
+            return Reply::NotLanded { why: self.dice.pick(&whys).clone() };
+        }
+        let fixed: Vec<FindingId> = self
+            .patches
+            .iter()
+            .rev()
+            .find(|(key, _)| key == by)
+            .map(|(_, ids)| ids.clone())
+            .unwrap_or_default();
+        let mut hunks = Vec::new();
+        for id in fixed {
+            let Some(quote) =
+                self.assigned.iter().rev().find(|(known, _)| *known == id).map(|(_, q)| q.clone())
+            else {
+                continue;
+            };
+            if let Some(index) = self.lines.iter().position(|line| *line == quote) {
+                self.lines[index] = if self.dice.percent(self.temper.fix_adds_flaw) {
+                    self.flaws_made += 1;
+                    format!("flaw {}", self.flaws_made)
+                } else {
+                    format!("repaired {id}")
+                };
+                hunks.push(Hunk { old_start: index as u32 + 1, old_len: 1, new_len: 1 });
+            }
+        }
+        samples::landed(&self.text(), hunks)
+    }
+
+    fn requests(&mut self) -> Vec<Request> {
+        let mut requests = Vec::new();
+        for decision in std::mem::take(&mut self.open) {
+            if self.dice.percent(self.temper.person_answers) {
+                // Some people type what is not offered.
+                let mut choices: Vec<String> = decision.choices.iter().map(|c| c.key.clone()).collect();
+                choices.push("nonsense".into());
+                let answer = Answer { choice: self.dice.pick(&choices).clone(), note: "because".into() };
+                if answer.choice == "nonsense" {
+                    self.open.push(decision.clone());
+                }
+                requests.push(Request::Answer { decision: decision.id, answer });
+            } else {
+                self.open.push(decision);
+            }
+        }
+        requests
+    }
+}
+
+impl World for RandomWorld {
+    fn perform(&mut self, ask: &Ask) -> Performed {
+        let reply = match &ask.effect {
+            Effect::Freeze { .. } => samples::frozen(&self.text()),
+            Effect::Ask { task } => self.ask(ask.key.as_str(), &task.brief),
+            Effect::Land { by, .. } => self.land(by.as_str()),
+            Effect::Write { .. } => Reply::Written { path: "plan-issues.md".into(), aside: None },
+            Effect::Post { decision } => {
+                if !self.open.iter().any(|known| known.id == decision.id) {
+                    self.open.push(decision.clone());
+                }
+                Reply::Posted
+            }
+            Effect::Sleep { .. } => Reply::Slept,
+            Effect::Inbox => Reply::Requests { requests: self.requests() },
+            Effect::Wait { ending } => {
+                let mut requests = self.requests();
+                if ask.again {
+                    requests.push(Request::Resume);
+                }
+                if requests.is_empty() {
+                    return Performed::Park(ending.clone());
+                }
+                Reply::Requests { requests }
+            }
+        };
+        Performed::Reply(reply)
+    }
+}

@@ -1,0 +1,95 @@
+//! Small values that tests need again and again.
+
+use tribunal_core::{
+    brief::{AgentReply, Claim, Content, Patch, Raised, Said},
+    effect::{Hunk, Reply},
+    finding::{Evidence, Severity},
+    ids::{AgentName, FindingId, Hash},
+    level::{Goal, Tier},
+    limits::{Limits, Usage},
+    reason::{Fault, FaultKind},
+    settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
+    subject::Subject,
+};
+
+/// A text with one line a flaw: `flaw 1`, `flaw 2`, … each under a heading of its own.
+pub fn flawed_text(flaws: usize) -> String {
+    let mut text = String::from("# Plan\n");
+    for number in 1..=flaws {
+        text.push_str(&format!("\n## Part {number}\n\nflaw {number}\n"));
+    }
+    text
+}
+
+pub fn settings() -> Settings {
+    Settings {
+        subject: Subject::at("plan.md", None),
+        tier: Tier::default(),
+        level: None,
+        goal: Goal::ZeroOpen,
+        fix: true,
+        limits: Limits::default(),
+        tasks: TaskSettings { required_issues: 0, ..TaskSettings::default() },
+        agents: vec![AgentSpec {
+            name: AgentName::new("sample"),
+            driver: DriverSpec::Command { argv: vec!["sample".into()] },
+        }],
+        verify: Vec::new(),
+        reviews: "reviews".into(),
+    }
+}
+
+/// A claim about line `flaw N`.
+pub fn raised(number: usize, severity: Severity) -> Raised {
+    Raised {
+        severity,
+        category: "sample".into(),
+        description: format!("flaw {number} is a flaw"),
+        evidence: Evidence::Quote { text: format!("flaw {number}") },
+        line: None,
+        suggested_fix: String::new(),
+    }
+}
+
+pub fn frozen(text: &str) -> Reply {
+    Reply::Frozen { hash: Hash::of(text.as_bytes()), text: text.to_string() }
+}
+
+fn agent(content: Content, patch: Option<Patch>) -> Reply {
+    Reply::Agent(AgentReply {
+        content,
+        remarks: Vec::new(),
+        usage: Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() },
+        patch,
+        prompt: Hash::new("prompt"),
+        output: Hash::new("output"),
+    })
+}
+
+pub fn findings(raised: Vec<Raised>) -> Reply {
+    agent(Content::Findings { raised }, None)
+}
+
+pub fn unreadable() -> Reply {
+    agent(Content::Unreadable { message: "the answer is empty".into() }, None)
+}
+
+/// A fixer's answer; with a patch unless `patched` is false.
+pub fn fixes(claims: Vec<(FindingId, Said)>, patched: bool) -> Reply {
+    let claims = claims.into_iter().map(|(id, said)| Claim {
+        id,
+        said,
+        note: format!("about {id}"),
+        verification: String::new(),
+    });
+    let patch = Patch { hash: Hash::new("patch"), files: vec!["plan.md".into()], diff: Hash::new("diff") };
+    agent(Content::Fixes { claims: claims.collect() }, patched.then_some(patch))
+}
+
+pub fn landed(text: &str, hunks: Vec<Hunk>) -> Reply {
+    Reply::Landed { hunks, text: text.to_string(), hash: Hash::of(text.as_bytes()) }
+}
+
+pub fn failed(kind: FaultKind) -> Reply {
+    Reply::Failed { fault: Fault::new(kind, "agent `sample` failed"), usage: Usage::default() }
+}

@@ -1,0 +1,44 @@
+//! A world that answers by script: whatever the script does not name fails the test.
+
+use std::collections::BTreeMap;
+
+use tribunal_core::{desk::Ask, effect::Effect, effect::Reply, reason::Ending, reason::Reason};
+
+use crate::trial::{Performed, World};
+
+/// Replies by key; files are written, sleeps are slept and inboxes are empty unless said otherwise.
+#[derive(Debug, Default)]
+pub struct ScriptedWorld {
+    replies: BTreeMap<String, Reply>,
+    /// Keys in the order in which they were performed.
+    pub performed: Vec<String>,
+}
+
+impl ScriptedWorld {
+    pub fn on(mut self, key: &str, reply: Reply) -> ScriptedWorld {
+        self.replies.insert(key.to_string(), reply);
+        self
+    }
+}
+
+impl World for ScriptedWorld {
+    fn perform(&mut self, ask: &Ask) -> Performed {
+        self.performed.push(ask.key.to_string());
+        if let Some(reply) = self.replies.get(ask.key.as_str()) {
+            return Performed::Reply(reply.clone());
+        }
+        match &ask.effect {
+            Effect::Write { .. } => {
+                Performed::Reply(Reply::Written { path: format!("{}-issues.md", ask.key), aside: None })
+            }
+            Effect::Sleep { .. } => Performed::Reply(Reply::Slept),
+            Effect::Post { .. } => Performed::Reply(Reply::Posted),
+            Effect::Inbox => Performed::Reply(Reply::Requests { requests: Vec::new() }),
+            Effect::Wait { ending } => Performed::Park(ending.clone()),
+            other => Performed::Park(Ending::new(
+                Reason::Environment,
+                format!("the script says nothing about {}: {other:?}", ask.key),
+            )),
+        }
+    }
+}

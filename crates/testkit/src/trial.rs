@@ -1,0 +1,188 @@
+//! A host without a world: drives a workflow over the real desk, with a journal in memory and a chosen moment of death.
+
+use std::{future::Future, pin::Pin};
+
+use tribunal_core::{
+    desk::{Ask, Desk, Divergence, History, Turn, finished},
+    effect::Reply,
+    event::{Draft, EVENT_VERSION, Entry, Event},
+    host::{Host, Parked},
+    ids::{Key, RunId},
+    reason::Ending,
+    settings::Settings,
+    stamp::Stamp,
+};
+
+use crate::dice::Dice;
+
+/// Answers effects.
+pub trait World {
+    fn perform(&mut self, ask: &Ask) -> Performed;
+}
+
+#[derive(Clone, Debug)]
+pub enum Performed {
+    Reply(Reply),
+    /// Only a person could answer: the run parks.
+    Park(Ending),
+}
+
+/// How one life of a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Life<T> {
+    Done(T),
+    Parked(Ending),
+    Killed,
+    Diverged(Divergence),
+    /// The workflow waits and nothing is under way.
+    Stuck,
+}
+
+/// A workflow as a function of a host and the state of the last boundary.
+pub type Workflow<T> = for<'a> fn(
+    &'a dyn Host,
+    Option<serde_json::Value>,
+) -> Pin<Box<dyn Future<Output = Result<T, Parked>> + 'a>>;
+
+/// A run in memory: its journal survives its lives.
+#[derive(Debug)]
+pub struct Trial<W> {
+    pub settings: Settings,
+    pub journal: Vec<Entry>,
+    pub world: W,
+    /// In which order effects end.
+    pub order: Dice,
+    /// Milliseconds that pass with every write.
+    pub tick_ms: u64,
+}
+
+impl<W: World> Trial<W> {
+    pub fn new(settings: Settings, world: W, seed: u64) -> Trial<W> {
+        Trial { settings, journal: Vec::new(), world, order: Dice::new(seed), tick_ms: 1 }
+    }
+
+    /// Lives until the end, a park, or the moment before write number `kill_at` of this life (0 is the first).
+    pub fn live<T>(&mut self, workflow: Workflow<T>, kill_at: Option<usize>) -> Life<T> {
+        let history = History::of(self.journal.clone());
+        let state = history.state.clone();
+        let desk = Desk::open(self.settings.clone(), history);
+        let mut life = Living { trial: self, desk: &desk, running: Vec::new(), writes: 0, kill_at };
+        let mut future = workflow(&desk, state);
+        loop {
+            match desk.turn(&mut future) {
+                Turn::Diverged(divergence) => return Life::Diverged(divergence),
+                Turn::Done { drafts, value } => {
+                    let drained = life.write_all(drafts).and_then(|()| life.drain(false));
+                    return match (drained, value) {
+                        (Err(end), _) => end.into(),
+                        (Ok(()), Ok(value)) => Life::Done(value),
+                        (Ok(()), Err(Parked { ending })) => Life::Parked(ending),
+                    };
+                }
+                Turn::Waiting { drafts, asks } => {
+                    if let Err(end) = life.turn(drafts, asks) {
+                        return end.into();
+                    }
+                }
+            }
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        let ms = self.journal.len() as u64 * self.tick_ms;
+        Stamp { wall_ms: 1_000_000 + ms, awake_ms: ms }
+    }
+}
+
+struct Living<'a, W> {
+    trial: &'a mut Trial<W>,
+    desk: &'a Desk,
+    running: Vec<Ask>,
+    writes: usize,
+    kill_at: Option<usize>,
+}
+
+enum End {
+    Killed,
+    Stuck,
+    Diverged(Divergence),
+}
+
+impl<T> From<End> for Life<T> {
+    fn from(end: End) -> Self {
+        match end {
+            End::Killed => Life::Killed,
+            End::Stuck => Life::Stuck,
+            End::Diverged(divergence) => Life::Diverged(divergence),
+        }
+    }
+}
+
+impl<W: World> Living<'_, W> {
+    fn turn(&mut self, mut drafts: Vec<Draft>, asks: Vec<Ask>) -> Result<(), End> {
+        let boundary = drafts.pop_if(|last| matches!(last.event, Event::Boundary { .. }));
+        self.write_all(drafts)?;
+        self.running.extend(asks);
+        if let Some(boundary) = boundary {
+            self.drain(true)?;
+            let at = self.write(boundary)?;
+            self.desk.crossed(at);
+            return Ok(());
+        }
+        if self.running.is_empty() {
+            return Err(End::Stuck);
+        }
+        self.finish_one(true)
+    }
+
+    /// Lets one of the running effects end, whichever chance says.
+    fn finish_one(&mut self, deliver: bool) -> Result<(), End> {
+        let index = self.trial.order.roll(self.running.len());
+        let ask = self.running.remove(index);
+        match self.trial.world.perform(&ask) {
+            Performed::Park(ending) => {
+                self.desk.park(ending);
+                Ok(())
+            }
+            Performed::Reply(reply) => {
+                let at = self.write(finished(&ask.key, self.desk.stretch(), reply.clone()))?;
+                if deliver {
+                    self.desk.deliver(&ask.key, at, reply).map_err(End::Diverged)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn drain(&mut self, deliver: bool) -> Result<(), End> {
+        while !self.running.is_empty() {
+            self.finish_one(deliver)?;
+        }
+        Ok(())
+    }
+
+    fn write_all(&mut self, drafts: Vec<Draft>) -> Result<(), End> {
+        drafts.into_iter().try_for_each(|draft| self.write(draft).map(|_| ()))
+    }
+
+    fn write(&mut self, draft: Draft) -> Result<Stamp, End> {
+        if self.kill_at == Some(self.writes) {
+            return Err(End::Killed);
+        }
+        self.writes += 1;
+        let (seq, at) = (self.trial.journal.len() as u64 + 1, self.trial.stamp());
+        let entry =
+            Entry { v: EVENT_VERSION, run: RunId::new("trial"), seq, id: draft.id, at, event: draft.event };
+        self.trial.journal.push(entry);
+        Ok(at)
+    }
+}
+
+/// Keys of the effects a journal says were started, in order.
+pub fn started(journal: &[Entry]) -> Vec<Key> {
+    let keys = journal.iter().filter_map(|entry| match &entry.event {
+        Event::EffectStarted { key, .. } => Some(key.clone()),
+        _ => None,
+    });
+    keys.collect()
+}
