@@ -287,8 +287,16 @@ mod tests {
 
     #[test]
     fn fixes_are_claims_about_findings() {
-        let text = "```yaml\nfixes:\n  - {id: F2, status: fixed, fix_description: did it}\n  - {id: F3, status: BLOCKED, reason: who decides?}\n  - {id: X, status: FIXED}\n```";
-        let parsed = parse(text, Wanted::Fixes);
+        let text = [
+            "```yaml",
+            "fixes:",
+            "  - {id: F2, status: fixed, fix_description: did it}",
+            "  - {id: F3, status: BLOCKED, reason: who decides?}",
+            "  - {id: X, status: FIXED}",
+            "```",
+        ]
+        .join("\n");
+        let parsed = parse(&text, Wanted::Fixes);
         let Content::Fixes { claims } = parsed.content else { panic!() };
         assert_eq!(
             claims.iter().map(|c| (c.id.0, c.said)).collect::<Vec<_>>(),

@@ -100,6 +100,13 @@ impl Context {
         Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
+    /// Where our own program is, if typing its name would not find it.
+    pub fn own_program_off_path(&self) -> Option<PathBuf> {
+        let own = env::current_exe().ok()?;
+        let found = env::split_paths(&env::var_os("PATH")?).any(|folder| folder.join("tribunal").is_file());
+        (!found).then_some(own)
+    }
+
     pub fn whereabouts(&self, project: &Project) -> Result<Whereabouts, Complaint> {
         let own = env::current_exe()
             .map_err(|cause| Complaint::new(ENVIRONMENT, format!("own program not found: {cause}")))?;

@@ -119,7 +119,8 @@ pub struct Desk {
 #[derive(Debug)]
 struct Inner {
     stretch: u32,
-    notes: u32,
+    /// How often each note was made in this stretch.
+    notes: BTreeMap<String, u32>,
     slots: BTreeMap<Key, Slot>,
     outs: VecDeque<Draft>,
     ins: VecDeque<(Key, Stamp, Reply)>,
@@ -143,7 +144,7 @@ impl Desk {
     pub fn open(settings: Settings, history: History) -> Desk {
         let inner = Inner {
             stretch: history.stretch,
-            notes: 0,
+            notes: BTreeMap::new(),
             slots: BTreeMap::new(),
             outs: history.outs,
             ins: history.ins,
@@ -198,7 +199,7 @@ impl Desk {
     pub fn crossed(&self, at: Stamp) {
         let mut inner = self.inner.borrow_mut();
         inner.stretch += 1;
-        inner.notes = 0;
+        inner.notes.clear();
         inner.slots.clear();
         inner.now = at;
         if let Some(Some(waker)) = inner.crossing.take() {
@@ -273,10 +274,12 @@ impl Inner {
             .collect()
     }
 
-    fn note_id(&mut self, kind: &str) -> String {
-        let id = format!("{}:{}:{kind}", self.stretch, self.notes);
-        self.notes += 1;
-        id
+    /// `2:finding_moved:F3#1`: the same whatever else is noted in between.
+    fn note_id(&mut self, event: &Event) -> String {
+        let name = format!("{}:{}:{}", self.stretch, event.kind(), event.about());
+        let count = self.notes.entry(name.clone()).or_default();
+        *count += 1;
+        format!("{name}#{count}")
     }
 
     fn start(&mut self, key: &Key, effect: Effect) -> Result<(), Divergence> {
@@ -345,7 +348,7 @@ impl Host for Desk {
     fn note(&self, event: Event) {
         let mut inner = self.inner.borrow_mut();
         if inner.parked.is_none() {
-            let id = inner.note_id(event.kind());
+            let id = inner.note_id(&event);
             inner.emit(Draft { id, event });
         }
     }
@@ -364,8 +367,9 @@ impl Host for Desk {
             None => inner.ins.is_empty(),
         };
         if with_change {
-            let id = inner.note_id("patched");
-            inner.emit(Draft { id, event: Event::Patched { change: change.to_string() } });
+            let event = Event::Patched { change: change.to_string() };
+            let id = inner.note_id(&event);
+            inner.emit(Draft { id, event });
         }
         with_change
     }

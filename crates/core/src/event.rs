@@ -3,7 +3,11 @@
 //! Format history (`v` of an [`Entry`]):
 //! - 1: the first.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -162,6 +166,27 @@ pub enum Event {
 }
 
 impl Event {
+    /// What the event is about, in a word: together with its kind a name that does not depend on what else happened.
+    pub fn about(&self) -> String {
+        match self {
+            Event::EffectStarted { key, .. }
+            | Event::EffectFinished { key, .. }
+            | Event::Boundary { key, .. }
+            | Event::FixerFailed { key, .. }
+            | Event::PatchLanded { key, .. }
+            | Event::PatchRefused { key, .. } => key.to_string(),
+            Event::Patched { change } => change.clone(),
+            Event::SeatAnswered { role, .. } | Event::SeatIncomplete { role, .. } => role.to_string(),
+            Event::FindingRaised { finding } => finding.id.to_string(),
+            Event::FindingJoined { finding, .. } | Event::FindingMoved { finding, .. } => finding.to_string(),
+            Event::DecisionPosted { decision } => decision.id.to_string(),
+            Event::DecisionAnswered { decision, .. } => decision.to_string(),
+            Event::FixersDealt { iteration, wave, .. } => format!("{iteration}.{wave}"),
+            Event::RoundStarted { round, .. } | Event::RoundEnded { round, .. } => format!("{round}"),
+            _ => String::new(),
+        }
+    }
+
     /// The `kind` in JSON.
     pub fn kind(&self) -> &'static str {
         match self {

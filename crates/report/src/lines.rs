@@ -26,11 +26,13 @@ pub struct Lines<W> {
     out: W,
     screen: Screen,
     view: RunView,
+    /// Findings of the patch that was refused last.
+    refused: Vec<FindingId>,
 }
 
 impl<W: Write> Lines<W> {
     pub fn new(out: W, screen: Screen) -> Lines<W> {
-        Lines { out, screen, view: RunView::default() }
+        Lines { out, screen, view: RunView::default(), refused: Vec::new() }
     }
 
     fn line(&mut self, indent: usize, text: &str) -> io::Result<()> {
@@ -77,7 +79,7 @@ impl<W: Write> Lines<W> {
         self.line(indent, &raised)
     }
 
-    fn refused(&mut self, findings: &[FindingId], why: &Refusal) -> io::Result<()> {
+    fn not_landed(&mut self, findings: &[FindingId], why: &Refusal) -> io::Result<()> {
         let why = match why {
             Refusal::Outside { files } => format!("it changed {}, which it may not", files.join(", ")),
             Refusal::Conflict { line } => format!("line {line} was changed by somebody else"),
@@ -136,10 +138,14 @@ impl<W: Write> Lines<W> {
                 self.line(2, &format!("fix iteration {iteration}{wave}: {fixers} for {}", hands.join(" | ")))
             }
             Event::PatchLanded { findings, lines, .. } => {
+                self.refused.clear();
                 let mark = self.screen.paint(Style::Good, "✓");
                 self.line(4, &format!("{mark} landed: {} ({lines} lines)", ids(findings)))
             }
-            Event::PatchRefused { findings, why, .. } => self.refused(findings, why),
+            Event::PatchRefused { findings, why, .. } => {
+                self.refused.clone_from(findings);
+                self.not_landed(findings, why)
+            }
             Event::FixerFailed { fault, .. } => {
                 let mark = self.screen.paint(Style::Bad, "✗");
                 let text = self.screen.fit(8, &fault.detail);
@@ -147,6 +153,8 @@ impl<W: Write> Lines<W> {
             }
             Event::FindingMoved { finding, to, note } => match to {
                 Status::Fixed | Status::Assigned => Ok(()),
+                // Said already, once for the whole patch.
+                Status::Open if self.refused.contains(finding) => Ok(()),
                 Status::Open => {
                     let text = self.screen.fit(16, note);
                     self.line(4, &format!("  {finding} stays open: {text}"))

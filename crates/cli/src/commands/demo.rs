@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::subject::Subject;
+use tribunal_core::{ids::RunId, subject::Subject};
 use tribunal_runner::Project;
 
 use crate::{
@@ -45,20 +45,27 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     let settings = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
     let ended = execute(context, Project::at(&folder), Job::Start(Box::new(settings)))?;
     if !context.json {
-        let mut err = stderr().lock();
-        writeln!(err, "\nNow look around:")?;
-        writeln!(err, "  cd {}", folder.display())?;
-        writeln!(
-            err,
-            "  less _bmad-output/reviews/prd-issues.md    the tracker: every finding, its evidence, its fix"
-        )?;
-        writeln!(err, "  tribunal log {}    this run again, from its journal", ended.run)?;
-        writeln!(
-            err,
-            "  tribunal review {SUBJECT}    another review; kill it half-way, then: tribunal resume"
-        )?;
+        look_around(&folder, &ended.run, context)?;
     }
     Ok(ended.exit)
+}
+
+fn look_around(folder: &Path, run: &RunId, context: &Context) -> Result<(), Complaint> {
+    let mut err = stderr().lock();
+    writeln!(err, "\nNow look around:")?;
+    writeln!(err, "  cd {}", folder.display())?;
+    for (what, why) in [
+        ("less _bmad-output/reviews/prd-issues.md", "the tracker: every finding, its evidence, its fix"),
+        (&format!("tribunal findings {run}"), "the same in the terminal; --json for programs"),
+        (&format!("tribunal log {run}"), "this run again, drawn from its journal"),
+        ("tribunal demo --dir again", "once more: kill it half-way, then `cd again && tribunal resume`"),
+    ] {
+        writeln!(err, "  {what:<42} {why}")?;
+    }
+    if let Some(program) = context.own_program_off_path() {
+        writeln!(err, "(`tribunal` is not on your PATH; it is {})", program.display())?;
+    }
+    Ok(())
 }
 
 fn folder(named: Option<PathBuf>, context: &Context) -> Result<PathBuf, Complaint> {

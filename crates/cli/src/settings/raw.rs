@@ -173,11 +173,13 @@ fn plain_message(message: &str) -> String {
     first.trim_start_matches("error: ").to_string()
 }
 
-/// "unknown field `x`, expected one of `a`, `b`": the nearest of the expected ones.
+/// "unknown field `x`, expected one of a, b": the nearest of the expected ones.
 fn suggestion(message: &str) -> Option<String> {
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let (unknown, known) = quoted.split_first()?;
-    nearest(unknown, known).map(String::from)
+    let unknown = message.split('`').nth(1)?;
+    let (_, known) = message.split_once("expected ")?;
+    let known = known.trim_start_matches("one of ");
+    let known: Vec<&str> = known.split(", ").map(|name| name.trim_matches('`')).collect();
+    nearest(unknown, &known).map(String::from)
 }
 
 #[cfg(test)]

@@ -1,0 +1,207 @@
+//! Agents as processes: good ones, bad ones, and ones that talk too much.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use crate::common::{PRD, Sandbox, scripted_agent};
+
+#[test]
+fn any_command_line_can_be_an_agent() {
+    let sandbox = Sandbox::demo();
+    let ran = sandbox.run(&["review", PRD]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("10 found, 10 fixed, 1 dismissed"), "{}", ran.err);
+}
+
+#[test]
+fn an_agent_that_is_not_installed() {
+    let sandbox = Sandbox::demo();
+    sandbox.write(
+        "tribunal.yaml",
+        "agents: {use: [mine], mine: {driver: command, argv: [surely-not-installed]}}\n",
+    );
+    let ran = sandbox.run(&["review", PRD]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains("failed · an agent or the environment failed"), "{}", ran.err);
+    assert!(
+        ran.err.contains("no reviewer answered: agent `mine`: `surely-not-installed` was not found"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("tribunal resume prd-"), "{}", ran.err);
+}
+
+#[test]
+fn an_agent_that_dies_at_once_can_be_mended_and_the_run_goes_on() {
+    let dies = "tasks: [{task: '*', steps: [{complain: 'not signed in'}, {exit: 41}]}]\n";
+    let sandbox = Sandbox::scripted(dies);
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains("agent `scripted` ended with exit code 41: not signed in"), "{}", ran.err);
+    assert!(ran.err.contains("tried once more"), "{}", ran.err);
+    sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("resolved"), "{}", ran.err);
+    assert_eq!(sandbox.runs().len(), 1);
+}
+
+#[test]
+fn a_reviewer_that_writes_changes_nothing_of_the_person_s() {
+    let sandbox = Sandbox::scripted(
+        "tasks: [{task: '*', steps: [{write: {file: plan.md, text: vandalism}}, {write: {file: new.md, text: x}}, {findings: []}]}]\n",
+    );
+    let before = sandbox.read("plan.md");
+    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(0));
+    assert_eq!(sandbox.read("plan.md"), before);
+    assert!(!sandbox.path("new.md").exists());
+}
+
+const RAISE: &str = "
+  - task: '*/review/*'
+    steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
+";
+
+#[test]
+fn a_fixer_that_touches_other_files_is_not_landed() {
+    let sandbox = Sandbox::scripted(&format!(
+        "tasks:{RAISE}
+  - task: '*/fix/*'
+    steps: [{{write: {{file: other.md, text: x}}}}]
+    fix: [{{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}}]
+"
+    ));
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("it changed other.md, which it may not"), "{}", ran.err);
+    assert!(sandbox.read("plan.md").contains("It shall be fast."));
+    assert!(!sandbox.path("other.md").exists());
+}
+
+#[test]
+fn an_edit_of_the_person_s_during_the_run_is_kept() {
+    // The verify command runs in a copy; the "person" edits the real file while it runs.
+    let sandbox = Sandbox::scripted(&format!(
+        "tasks:{RAISE}
+  - task: '*/fix/*'
+    fix: [{{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}}]
+"
+    ));
+    let real = sandbox.path("plan.md").display().to_string();
+    let edit =
+        format!("grep -q mine '{real}' || sed -i 's/None\\\\./None, says the person (mine)./' '{real}'");
+    let settings = sandbox.read("tribunal.yaml");
+    sandbox.write("tribunal.yaml", &format!("{settings}verify: [\"{edit}\"]\n"));
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let text = sandbox.read("plan.md");
+    assert!(
+        text.contains("It answers in 200 ms.") && text.contains("None, says the person (mine)."),
+        "{text}"
+    );
+}
+
+#[test]
+fn secrets_never_reach_journal_tracker_or_screen() {
+    let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
+    let from_environment = "correct-horse-battery";
+    let sandbox = Sandbox::scripted(&format!(
+        "tasks:
+  - task: '*/review/*'
+    steps:
+      - say: using {token}
+      - findings:
+          - {{severity: low, category: test, description: 'the token {token} and {from_environment} leak', quote: It shall be fast.}}
+"
+    ));
+    let ran = crate::common::Ran::of(
+        sandbox
+            .command(&["review", "plan.md", "--no-fix"])
+            .env("SAMPLE_API_TOKEN", from_environment)
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    assert!(ran.err.contains("[masked:github]") && ran.err.contains("[masked:env]"), "{}", ran.err);
+    let tracker = sandbox.read(".tribunal/reviews/plan-issues.md");
+    let journal = ["journal.db", "journal.db-wal"].map(|file| {
+        let bytes = std::fs::read(sandbox.path(".tribunal").join(file)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    for (place, text) in [("screen", &ran.err), ("tracker", &tracker), ("journal", &journal.concat())] {
+        assert!(!text.contains(&token) && !text.contains(from_environment), "a secret reached the {place}");
+    }
+}
+
+#[test]
+fn a_second_run_on_a_busy_subject_is_refused_with_the_first_one_s_id() {
+    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{hang: true}]}]\n");
+    let mut first = sandbox.command(&["review", "plan.md", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(first.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let started: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let run = started["run"].as_str().unwrap();
+
+    let second = sandbox.run(&["review", "plan.md"]);
+    let status = sandbox.run(&["status", run]);
+    let resume = sandbox.run(&["resume", run]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+
+    assert_eq!(second.code, Some(2), "{}", second.err);
+    insta::assert_snapshot!(sandbox.normal(&second.err), @r"
+    [!] plan.md is already under review by run [run]
+        Two runs on one subject would undo each other's work.
+        1. watch the other one: tribunal status [run]
+        2. or wait until it has ended
+    ");
+    assert!(status.out.contains("running"), "{}", status.out);
+    assert_eq!(resume.code, Some(2), "{}", resume.err);
+    assert!(resume.err.contains("is being worked on by another process"), "{}", resume.err);
+    // Dead, the run is seen as such and its subject is free.
+    assert!(sandbox.run(&["status", run]).out.contains("died"));
+    sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    assert_eq!(sandbox.run(&["resume", run]).code, Some(0));
+}
+
+#[test]
+fn an_answer_nobody_can_read_is_asked_for_once_more_and_then_given_up() {
+    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{text: 'Looks good to me!'}]}]\n");
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains("asked once more"), "{}", ran.err);
+    assert!(ran.err.contains("the answer has no `findings` list"), "{}", ran.err);
+}
+
+#[test]
+fn an_agent_that_never_ends_meets_its_deadline() {
+    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{hang: true}]}]\n");
+    let settings =
+        sandbox.read("tribunal.yaml").replace("retry_after: 0", "retry_after: 0, reviewer_timeout: 1");
+    sandbox.write("tribunal.yaml", &settings);
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains("was not done after 1 s"), "{}", ran.err);
+}
+
+#[test]
+fn the_agent_works_in_its_copy_and_is_told_its_task() {
+    let sandbox = Sandbox::demo();
+    let spy = sandbox.path("spy");
+    let argv = format!(
+        "[sh, -c, \"pwd >> {spy}; echo $TRIBUNAL_TASK $TRIBUNAL_RUN >> {spy}; exec {agent} {script}\"]",
+        spy = spy.display(),
+        agent = scripted_agent().display(),
+        script = sandbox.path("demo/court.yaml").display()
+    );
+    sandbox
+        .write("tribunal.yaml", &format!("agents: {{use: [spy], spy: {{driver: command, argv: {argv}}}}}\n"));
+    assert_eq!(sandbox.run(&["review", PRD, "--no-fix", "--level", "minimal"]).code, Some(3));
+    let seen = sandbox.normal(&sandbox.read("spy"));
+    assert_eq!(
+        seen,
+        "[project]/.tribunal/work/[run]/round-1.freeze/tree\nround-1/review/adversarial [run]\n"
+    );
+}

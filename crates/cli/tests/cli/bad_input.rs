@@ -1,0 +1,232 @@
+//! Bad input: a message a person can act on, the right exit code, and nothing lost.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use crate::common::{Ran, Sandbox};
+
+const QUIET: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
+
+fn refused(sandbox: &Sandbox, args: &[&str]) -> Ran {
+    let ran = sandbox.run(args);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(!sandbox.path(".tribunal").exists(), "nothing may be started");
+    ran
+}
+
+#[test]
+fn a_missing_subject() {
+    let sandbox = Sandbox::scripted(QUIET);
+    insta::assert_snapshot!(refused(&sandbox, &["review", "docs/prd.md"]).err, @r"
+    [!] docs/prd.md does not exist
+        Nothing was started and nothing was changed.
+        1. check the path; it is looked up from the folder you are in
+    ");
+}
+
+#[test]
+fn a_slip_in_the_last_of_several_subjects_starts_none() {
+    let sandbox = Sandbox::scripted(QUIET);
+    refused(&sandbox, &["review", "plan.md", "paln.md"]);
+}
+
+#[test]
+fn a_folder() {
+    let sandbox = Sandbox::scripted(QUIET);
+    fs::create_dir(sandbox.path("docs")).unwrap();
+    insta::assert_snapshot!(refused(&sandbox, &["review", "docs"]).err, @r"
+    [!] docs is a folder; a review is of one file
+        Nothing was started and nothing was changed.
+        1. name the files: tribunal review docs/FILE.md …
+    ");
+}
+
+#[test]
+fn an_empty_subject() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.write("plan.md", " \n\n");
+    insta::assert_snapshot!(refused(&sandbox, &["review", "plan.md"]).err, @r"
+    [!] plan.md is empty; there is nothing to review
+        Nothing was started and nothing was changed.
+        1. write something first
+    ");
+}
+
+#[test]
+fn a_binary_subject() {
+    let sandbox = Sandbox::scripted(QUIET);
+    fs::write(sandbox.path("plan.md"), b"PK\x03\x04\x00\x00").unwrap();
+    insta::assert_snapshot!(refused(&sandbox, &["review", "plan.md"]).err, @r"
+    [!] plan.md is not text (it contains NUL bytes)
+        Nothing was started and nothing was changed.
+        1. name a text file (UTF-8)
+    ");
+    fs::write(sandbox.path("plan.md"), b"caf\xe9 in Latin-1").unwrap();
+    assert!(refused(&sandbox, &["review", "plan.md"]).err.contains("it is no UTF-8"));
+}
+
+#[test]
+fn a_subject_of_fifty_megabytes() {
+    let sandbox = Sandbox::scripted(QUIET);
+    fs::File::create(sandbox.path("plan.md")).unwrap().set_len(50 << 20).unwrap();
+    insta::assert_snapshot!(refused(&sandbox, &["review", "plan.md"]).err, @r"
+    [!] plan.md has 50.0 MB and a subject may have 1.0 MB
+        Reviewers read the whole subject; beyond 1 MB none does it with care.
+        1. split the file and review the parts
+    ");
+}
+
+/// Permissions do not bind the administrator; there is nothing to see then.
+fn may_read_anything(sandbox: &Sandbox) -> bool {
+    let path = sandbox.path("probe");
+    fs::write(&path, "x").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::read(&path).is_ok()
+}
+
+#[test]
+fn an_unreadable_subject() {
+    let sandbox = Sandbox::scripted(QUIET);
+    fs::set_permissions(sandbox.path("plan.md"), fs::Permissions::from_mode(0)).unwrap();
+    let ran = if may_read_anything(&sandbox) {
+        as_nobody(&sandbox, &["review", "plan.md"])
+    } else {
+        sandbox.run(&["review", "plan.md"])
+    };
+    let Some(ran) = Some(ran).filter(|ran| ran.code != Some(125)) else { return };
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains("plan.md cannot be read: Permission denied"), "{}", ran.err);
+    assert!(ran.err.contains("1. look at its permissions: ls -l plan.md"), "{}", ran.err);
+}
+
+#[test]
+fn a_read_only_project() {
+    let sandbox = Sandbox::scripted(QUIET);
+    let privileged = may_read_anything(&sandbox);
+    fs::set_permissions(sandbox.root(), fs::Permissions::from_mode(0o555)).unwrap();
+    let ran = if privileged {
+        as_nobody(&sandbox, &["review", "plan.md"])
+    } else {
+        sandbox.run(&["review", "plan.md"])
+    };
+    fs::set_permissions(sandbox.root(), fs::Permissions::from_mode(0o755)).unwrap();
+    let Some(ran) = Some(ran).filter(|ran| ran.code != Some(125)) else { return };
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains(".tribunal: Permission denied"), "{}", ran.err);
+    assert!(ran.err.contains("1. make the project's folder writable"), "{}", ran.err);
+    assert!(!sandbox.path(".tribunal").exists());
+}
+
+/// Runs without the administrator's powers; code 125 where that cannot be had.
+fn as_nobody(sandbox: &Sandbox, args: &[&str]) -> Ran {
+    use std::os::unix::process::CommandExt;
+    // The program itself must be reachable for everybody.
+    let program =
+        sandbox.path("../").canonicalize().unwrap().join(format!("tribunal-{}", std::process::id()));
+    fs::copy(crate::common::TRIBUNAL, &program).unwrap();
+    let traversable = fs::metadata(sandbox.root()).unwrap().permissions().mode() | 0o055;
+    fs::set_permissions(sandbox.root(), fs::Permissions::from_mode(traversable)).unwrap();
+    let output = std::process::Command::new(&program)
+        .args(args)
+        .current_dir(sandbox.root())
+        .uid(65534)
+        .gid(65534)
+        .output();
+    let _ = fs::remove_file(&program);
+    match output {
+        Ok(output) => Ran::of(output),
+        Err(_) => Ran { code: Some(125), out: String::new(), err: String::new() },
+    }
+}
+
+#[test]
+fn a_subject_outside_the_project() {
+    let sandbox = Sandbox::scripted(QUIET);
+    let other = Sandbox::scripted(QUIET);
+    let path = other.path("plan.md").display().to_string();
+    let ran = sandbox.run(&["-C", ".", "review", &path]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("is outside the project"), "{}", ran.err);
+}
+
+#[test]
+fn a_section_that_is_not_there() {
+    let sandbox = Sandbox::scripted(QUIET);
+    insta::assert_snapshot!(refused(&sandbox, &["review", "plan.md", "--section", "Gaols"]).err, @r"
+    [!] plan.md has no section `Gaols`
+        Its headings: Plan · Goals · Risks
+        1. did you mean `Goals`?
+    ");
+}
+
+#[test]
+fn misspelt_settings() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.write("tribunal.yaml", "tier: 2\nagents:\n  use: [x]\nlimits:\n  max_review_round: 5\n");
+    let ran = refused(&sandbox, &["review", "plan.md"]);
+    insta::assert_snapshot!(sandbox.normal(&ran.err), @r"
+    [!] [project]/tribunal.yaml, line 5: unknown field `max_review_round`, expected one of max_review_rounds, max_fix_iterations, max_failures, max_findings, max_runtime_minutes, max_cost, max_tokens
+        Nothing was started.
+        1. did you mean `max_review_rounds`?
+    ");
+}
+
+#[test]
+fn broken_settings() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.write("tribunal.yaml", "tier: 2\nagents:\n  use: [x\nverify: []\n");
+    let ran = refused(&sandbox, &["review", "plan.md"]);
+    let said = sandbox.normal(&ran.err);
+    assert!(said.starts_with("[!] [project]/tribunal.yaml, line "), "{said}");
+    assert!(said.contains("1. see what is allowed: tribunal schema settings"), "{said}");
+}
+
+#[test]
+fn no_agent_or_an_unknown_one() {
+    let sandbox = Sandbox::scripted(QUIET);
+    let ran = refused(&sandbox, &["review", "plan.md", "--agent", "scriptde"]);
+    assert!(ran.err.contains("did you mean `scripted`?"), "{}", ran.err);
+    fs::remove_file(sandbox.path("tribunal.yaml")).unwrap();
+    let ran = refused(&sandbox, &["review", "plan.md"]);
+    assert!(ran.err.contains("[!] no agent is set"), "{}", ran.err);
+    assert!(ran.err.contains("tribunal demo"), "{}", ran.err);
+}
+
+#[test]
+fn errors_are_json_too_when_asked_for() {
+    let sandbox = Sandbox::scripted(QUIET);
+    let document = sandbox.json(&["review", "absent.md"]);
+    assert_eq!(document["schema"], "tribunal.error/1");
+    assert_eq!(document["exit"], 2);
+}
+
+#[test]
+fn a_run_that_is_not_there() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.run(&["review", "plan.md"]);
+    for args in [["log", "nope"], ["status", "nope"], ["findings", "nope"], ["resume", "nope"]] {
+        let ran = sandbox.run(&args);
+        assert_eq!(ran.code, Some(2), "{args:?}");
+        assert!(
+            ran.err.contains("there is no run nope in this project") && ran.err.contains("tribunal runs"),
+            "{}",
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn a_newer_journal_is_read_and_not_written() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.run(&["review", "plan.md"]);
+    // The file's format number, as SQLite keeps it: four bytes at offset 60.
+    let path = sandbox.path(".tribunal/journal.db");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    fs::write(&path, bytes).unwrap();
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("was written by a newer Tribunal (format 99"), "{}", ran.err);
+    let runs = sandbox.run(&["runs"]);
+    assert_eq!(runs.code, Some(0));
+    assert!(runs.out.contains("resolved"), "{}", runs.out);
+}

@@ -1,0 +1,147 @@
+//! What programs rely on: JSON documents, events, schemas, exit codes, quiet pipes.
+
+use crate::common::{PRD, Sandbox};
+
+const FAST: &str = "tasks:
+  - task: '*/review/*'
+    usage: {input_tokens: 1000, output_tokens: 100, cost: 0.5}
+    steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
+";
+
+#[test]
+fn a_run_prints_one_event_a_line_and_ends_with_its_summary() {
+    let sandbox = Sandbox::scripted(FAST);
+    let events = sandbox.events(&["review", "plan.md", "--no-fix"]);
+    assert_eq!(events[0]["kind"], "run_started");
+    for (index, event) in events.iter().enumerate() {
+        assert_eq!(event["seq"], index as u64 + 1);
+        assert_eq!(event["v"], 1);
+    }
+    let last = events.last().unwrap();
+    assert_eq!(last["kind"], "run_finished");
+    assert_eq!(last["outcome"], "waiting");
+    assert_eq!(last["reason"], "review_only");
+    assert_eq!(last["rounds"], 1);
+    assert_eq!(last["findings"]["open"], 1);
+    assert_eq!(last["findings"]["open_by_severity"]["high"], 1);
+    assert_eq!(last["cost"], 0.5);
+    assert_eq!(last["tokens"], 1100);
+    assert!(last["elapsed_ms"].is_u64() && last["run"].is_string());
+    assert_eq!(sandbox.events(&["log", &sandbox.last_run()]), events, "the log is the journal");
+}
+
+#[test]
+fn a_used_up_budget_halts_the_run() {
+    let sandbox = Sandbox::scripted(FAST);
+    let settings = sandbox.read("tribunal.yaml");
+    sandbox.write("tribunal.yaml", &format!("{settings}limits: {{max_cost: 0.40}}\n"));
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("halted · the cost budget is used up: 0.50 of 0.40 in cost"), "{}", ran.err);
+}
+
+#[test]
+fn every_document_names_its_schema_and_fits_it() {
+    let sandbox = Sandbox::scripted(FAST);
+    sandbox.run(&["review", "plan.md", "--no-fix"]);
+    sandbox.write("answer.txt", "```yaml\nfindings: []\n```\n");
+    for (args, name, schema) in [
+        (&["runs"][..], "tribunal.runs/1", "runs"),
+        (&["status"], "tribunal.status/1", "runs"),
+        (&["findings"], "tribunal.findings/1", "findings"),
+        (&["decisions"], "tribunal.decisions/1", "decisions"),
+        (&["review", "plan.md", "--dry-run"], "tribunal.plan/1", "plan"),
+        (&["inspect", "findings", "answer.txt"], "tribunal.inspect/1", "inspect"),
+    ] {
+        let document = sandbox.json(args);
+        assert_eq!(document["schema"], name);
+        let schema = sandbox.json(&["schema", schema]);
+        assert_valid(&schema, &document, name);
+    }
+    let event = sandbox.json(&["schema", "event"]);
+    for entry in sandbox.events(&["log", &sandbox.last_run()]) {
+        assert_valid(&event, &entry, "event");
+    }
+    let findings = sandbox.json(&["findings"]);
+    assert_valid(&sandbox.json(&["schema", "finding"]), &findings["findings"][0], "finding");
+}
+
+fn assert_valid(schema: &serde_json::Value, document: &serde_json::Value, name: &str) {
+    let validator = jsonschema::validator_for(schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(document).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{name}: {errors:?}");
+}
+
+#[test]
+fn the_schema_of_findings_is_what_was_released() {
+    let sandbox = Sandbox::new();
+    let schema = sandbox.json(&["schema", "finding"]);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&schema).unwrap());
+}
+
+#[test]
+fn a_plan_starts_nothing() {
+    let sandbox = Sandbox::demo();
+    let ran = sandbox.run(&["review", PRD, "--dry-run", "--tier", "1"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    insta::assert_snapshot!(ran.out, @r"
+    _bmad-output/planning-artifacts/prd.md would be reviewed; nothing was started
+      level:    dual (tier 1)
+      reviewer: party by scripted
+      reviewer: adversarial by scripted
+      prompts:  about 3615 tokens in round 1
+      limits:   3 rounds, 3 fix iterations a round, 50 findings, 120 min, 5.00 in cost or 1000000 tokens
+      verify:   ! grep -n 'TBD' _bmad-output/planning-artifacts/prd.md
+    ");
+    assert!(!sandbox.path(".tribunal").exists());
+}
+
+#[test]
+fn an_answer_can_be_inspected() {
+    let sandbox = Sandbox::new();
+    sandbox.write("good.txt", "Here:\n```yaml\nfindings:\n  - {severity: dire, description: d, quote: q}\n  - {description: no evidence}\n```\n");
+    let ran = sandbox.run(&["inspect", "findings", "good.txt"]);
+    assert_eq!(ran.code, Some(0));
+    insta::assert_snapshot!(ran.out, @r"
+    1 findings
+      medium    d
+                quote “q”
+    [W] severity `dire` is unknown and was taken as medium
+    [W] item 2 was left out: it has neither a quote nor an absence
+    ");
+    sandbox.write("bad.txt", "All good!");
+    let ran = sandbox.run(&["inspect", "findings", "bad.txt"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "unreadable: the answer has no `findings` list\n"));
+    assert_eq!(sandbox.run(&["inspect", "findings", "absent.txt"]).code, Some(2));
+}
+
+#[test]
+fn several_subjects_are_several_runs_and_the_worst_exit_code_counts() {
+    let sandbox = Sandbox::scripted(FAST);
+    sandbox.write("good.md", "# Good\n\nNothing to see.\n");
+    let ran = sandbox.run(&["review", "good.md", "plan.md", "--no-fix"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    let runs = sandbox.json(&["runs"]);
+    let states: Vec<&str> =
+        runs["runs"].as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["resolved", "waiting"]);
+}
+
+#[test]
+fn colour_is_used_only_where_it_is_wanted() {
+    let sandbox = Sandbox::scripted(FAST);
+    let plain = sandbox.run(&["review", "plan.md", "--no-fix"]);
+    assert!(!plain.err.contains('\x1b'));
+    let coloured = sandbox.run(&["log", &sandbox.last_run(), "--color", "always"]);
+    assert!(coloured.out.contains('\x1b'));
+}
+
+#[test]
+fn a_section_alone_can_be_reviewed() {
+    let sandbox = Sandbox::scripted(FAST);
+    let ran = sandbox.run(&["review", "plan.md", "--section", "risks", "--no-fix"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("plan.md § Risks"), "{}", ran.err);
+    assert!(ran.err.contains("dismissed, ungrounded"), "a quote from another section does not count");
+    assert!(sandbox.path(".tribunal/reviews/plan-risks-issues.md").exists());
+}

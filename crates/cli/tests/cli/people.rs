@@ -1,0 +1,143 @@
+//! What waits for a person, and what happens when one answers.
+
+use crate::common::Sandbox;
+
+const BLOCKED: &str = "tasks:
+  - task: 'round-1/review/*'
+    steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
+  - task: '*/review/*'
+    steps: [{findings: []}]
+  - task: '*/fix/*'
+    fix: [{match: fast, blocked: how fast must it be}]
+";
+
+fn waiting() -> Sandbox {
+    let sandbox = Sandbox::scripted(BLOCKED);
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    assert!(
+        ran.err.contains("waiting · findings that no fixer could repair wait for a person"),
+        "{}",
+        ran.err
+    );
+    sandbox
+}
+
+#[test]
+fn a_blocked_finding_becomes_a_decision_that_waits() {
+    let sandbox = waiting();
+    let ran = sandbox.run(&["decisions"]);
+    insta::assert_snapshot!(sandbox.normal(&ran.out), @r"
+    [run].D1 for product owner
+      F1: fast is vague (how fast must it be)
+      retry    let a fixer try once more, with your note if you give one
+      dismiss  it is not an issue
+      defer    it is one, but not now
+    ");
+    // Resuming without an answer changes nothing and says so again.
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+}
+
+#[test]
+fn an_answer_is_taken_in_when_the_run_goes_on() {
+    let sandbox = waiting();
+    let ran = sandbox.run(&["decisions", "D1", "defer", "--note", "after the pilot"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let again = sandbox.run(&["decisions", "D1", "dismiss"]);
+    assert_eq!(again.code, Some(2));
+    assert!(again.err.contains("D1 is answered already"), "{}", again.err);
+    assert!(sandbox.run(&["decisions"]).out.contains("answered, not yet taken in"));
+
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let findings = sandbox.json(&["findings"]);
+    assert_eq!(findings["findings"][0]["status"], "deferred");
+    assert_eq!(findings["findings"][0]["why"], "person");
+    assert_eq!(sandbox.run(&["decisions"]).out, "nothing waits for a person\n");
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(2));
+}
+
+#[test]
+fn a_retry_brings_the_note_to_the_next_fixer() {
+    let sandbox = waiting();
+    sandbox.run(&["decisions", "D1", "retry", "--note", "two hundred milliseconds"]);
+    sandbox.write(
+        "script.yaml",
+        "tasks:
+  - task: '*/review/*'
+    steps: [{findings: []}]
+  - task: '*/fix/*'
+    fix: [{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}]
+",
+    );
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(sandbox.read("plan.md").contains("200 ms"));
+    let asked = sandbox.events(&["log", &sandbox.last_run()]);
+    let briefs: Vec<&serde_json::Value> =
+        asked.iter().filter(|e| e["kind"] == "effect_started" && e["effect"]["effect"] == "ask").collect();
+    assert_eq!(briefs.last().unwrap()["effect"]["task"]["brief"]["said"][0], "two hundred milliseconds");
+}
+
+#[test]
+fn an_answer_may_be_written_into_the_decision_s_file() {
+    let sandbox = waiting();
+    let file = format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run());
+    let page = sandbox.read(&file);
+    assert!(page.contains("how fast must it be") && page.contains("dismiss: it is not an issue"), "{page}");
+    sandbox.write(&file, &page.replace("answer: \"\"", "answer: dismiss"));
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(!sandbox.path(&file).exists());
+    assert_eq!(sandbox.json(&["findings"])["findings"][0]["status"], "dismissed");
+}
+
+#[test]
+fn a_wrong_answer_is_refused_with_the_choices() {
+    let sandbox = waiting();
+    let ran = sandbox.run(&["decisions", "D1", "dismis"]);
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.err, @r"
+    [!] `dismis` is no answer to D1
+        Its choices are retry, dismiss, defer.
+        1. did you mean `dismiss`?
+    ");
+    assert_eq!(sandbox.run(&["decisions", "D7", "retry"]).code, Some(2));
+}
+
+#[test]
+fn a_halted_run_offers_more_and_goes_on_with_it() {
+    let stubborn = "tasks:
+  - task: '*/review/*'
+    steps: [{findings: [{severity: high, category: test, description: fast is vague, quote: It shall be fast.}]}]
+  - task: '*/fix/*'
+    steps: [{text: 'fixes: []'}]
+";
+    let sandbox = Sandbox::scripted(stubborn);
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(
+        ran.err.contains("halted · the fix iterations of the round are used up: 1 open after 3"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(sandbox.run(&["decisions", "D1", "more"]).code, Some(0));
+    assert_eq!(sandbox.run(&["resume"]).code, Some(4));
+    assert_eq!(sandbox.run(&["decisions", "D2", "accept", "--note", "good enough"]).code, Some(0));
+    assert_eq!(sandbox.run(&["resume"]).code, Some(0));
+    assert_eq!(sandbox.json(&["runs"])["runs"][0]["state"], "resolved");
+}
+
+#[test]
+fn an_edited_tracker_is_kept_aside_never_overwritten() {
+    let sandbox = waiting();
+    let tracker = ".tribunal/reviews/plan-issues.md";
+    let edited = sandbox.read(tracker).replace("fast is vague", "fast is vague (we know)");
+    sandbox.write(tracker, &edited);
+    let ran = sandbox.run(&["resume"]);
+    assert!(ran.err.contains("plan-issues.edited-1.md"), "{}", ran.err);
+    assert_eq!(sandbox.read(".tribunal/reviews/plan-issues.edited-1.md"), edited);
+    assert!(sandbox.read(tracker).contains("<!-- ISSUES_START -->"));
+}

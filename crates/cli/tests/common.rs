@@ -1,0 +1,162 @@
+//! A project in a temporary folder and the binary run in it, as a person would.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+pub const TRIBUNAL: &str = env!("CARGO_BIN_EXE_tribunal");
+pub const PRD: &str = "_bmad-output/planning-artifacts/prd.md";
+
+pub struct Sandbox {
+    folder: tempfile::TempDir,
+}
+
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Sandbox {
+    pub fn new() -> Sandbox {
+        Sandbox { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// The bundled demo project, with its agent replaced by the test kit's, run as a plain command.
+    pub fn demo() -> Sandbox {
+        let sandbox = Sandbox::new();
+        let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
+        for file in ["demo/court.yaml", "_bmad/bmm/config.yaml", PRD] {
+            sandbox.write(file, &fs::read_to_string(demo.join(file)).unwrap());
+        }
+        let script = sandbox.path("demo/court.yaml");
+        let argv = format!("[{:?}, {:?}]", scripted_agent(), script);
+        sandbox.write(
+            "tribunal.yaml",
+            &format!(
+                "agents: {{use: [scripted], scripted: {{driver: command, argv: {argv}}}}}\n\
+                 verify: [\"! grep -n 'TBD' {PRD}\"]\n"
+            ),
+        );
+        sandbox
+    }
+
+    /// A one-page document and an agent that plays `script`.
+    pub fn scripted(script: &str) -> Sandbox {
+        let sandbox = Sandbox::new();
+        sandbox.write("plan.md", "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n");
+        sandbox.write("script.yaml", script);
+        sandbox.write(
+            "tribunal.yaml",
+            "tier: 0\nagents: {use: [scripted], scripted: {driver: replay, script: script.yaml}}\ntasks: {retry_after: 0, required_issues: 0}\n",
+        );
+        sandbox
+    }
+
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.root().join(file)
+    }
+
+    pub fn write(&self, file: &str, text: &str) {
+        let path = self.path(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.path(file)).unwrap()
+    }
+
+    pub fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = Command::new(TRIBUNAL);
+        command
+            .args(args)
+            .current_dir(self.root())
+            .env_remove("NO_COLOR")
+            .env_remove("TRIBUNAL_FAULT")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        Ran::of(self.command(args).output().unwrap())
+    }
+
+    /// One JSON document.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let ran = self.run(&[args, &["--json"]].concat());
+        serde_json::from_str(&ran.out).unwrap_or_else(|cause| panic!("{cause}: {}{}", ran.out, ran.err))
+    }
+
+    /// JSON lines.
+    pub fn events(&self, args: &[&str]) -> Vec<Value> {
+        self.run(&[args, &["--json"]].concat()).events()
+    }
+
+    /// What people are told, without what differs from run to run.
+    pub fn normal(&self, text: &str) -> String {
+        let mut text = text.replace(&self.root().display().to_string(), "[project]");
+        for run in self.runs() {
+            text = text.replace(&run, "[run]");
+        }
+        text
+    }
+
+    pub fn runs(&self) -> Vec<String> {
+        let ran = self.run(&["runs", "--json"]);
+        let document: Value = serde_json::from_str(&ran.out).unwrap_or_default();
+        let runs = document["runs"].as_array().cloned().unwrap_or_default();
+        runs.iter().filter_map(|run| run["run"].as_str().map(String::from)).collect()
+    }
+
+    pub fn last_run(&self) -> String {
+        self.runs().pop().unwrap()
+    }
+
+    /// Files that somebody forgot: temporary ones beside real ones.
+    pub fn litter(&self) -> Vec<PathBuf> {
+        let mut litter = Vec::new();
+        let mut folders = vec![self.root().to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for item in fs::read_dir(folder).unwrap().flatten() {
+                if item.file_type().unwrap().is_dir() {
+                    folders.push(item.path());
+                } else if item.file_name().to_string_lossy().starts_with(".tribunal-") {
+                    litter.push(item.path());
+                }
+            }
+        }
+        litter
+    }
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Ran {
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    pub fn events(&self) -> Vec<Value> {
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"));
+        self.out.lines().map(parse).collect()
+    }
+}
+
+/// Built with the workspace; `cargo test -p tribunal` alone does not build it.
+pub fn scripted_agent() -> PathBuf {
+    let path = Path::new(TRIBUNAL).with_file_name("scripted-agent");
+    assert!(path.is_file(), "{} is missing: run `cargo build -p tribunal-testkit` first", path.display());
+    path
+}
