@@ -80,16 +80,27 @@ impl<W: Write> Lines<W> {
     }
 
     fn not_landed(&mut self, findings: &[FindingId], why: &Refusal) -> io::Result<()> {
-        let why = match why {
-            Refusal::Outside { files } => format!("it changed {}, which it may not", files.join(", ")),
-            Refusal::Conflict { line } => format!("line {line} was changed by somebody else"),
-            Refusal::Check { command, output } => format!("check `{command}` failed: {}", output.trim()),
-            Refusal::Lost { detail } => detail.clone(),
+        let (why, detail) = match why {
+            Refusal::Outside { files } => {
+                (format!("it changed {}, which it may not", files.join(", ")), None)
+            }
+            Refusal::Conflict { line } => (format!("line {line} was changed by somebody else"), None),
+            Refusal::Check { command, output } => {
+                (format!("a check failed: {}", output.trim()), Some(format!("the check was: {command}")))
+            }
+            Refusal::Lost { detail } => (detail.clone(), None),
         };
         let mark = self.screen.paint(Style::Bad, "✗");
         let head = format!("not landed: {}", ids(findings));
         let why = self.screen.fit(8 + head.len(), &why);
-        self.line(4, &format!("{mark} {head}: {why}"))
+        self.line(4, &format!("{mark} {head}: {why}"))?;
+        match detail {
+            Some(detail) => {
+                let detail = self.screen.paint(Style::Dim, &self.screen.fit(6, &detail));
+                self.line(6, &detail)
+            }
+            None => Ok(()),
+        }
     }
 
     fn round(&mut self, event: &Event) -> io::Result<()> {

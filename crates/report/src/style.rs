@@ -44,6 +44,26 @@ impl Screen {
         self.paint(style, text)
     }
 
+    /// Breaks `text` at blanks so that every line fits behind `indent` columns, which are put before it.
+    pub fn wrap(&self, indent: usize, text: &str) -> String {
+        let width = self.width.map_or(usize::MAX, |width| width.saturating_sub(indent + 1).max(20));
+        let mut lines = vec![String::new()];
+        for word in text.split_whitespace() {
+            let last = lines.len() - 1;
+            let used = lines[last].chars().count();
+            if used > 0 && used + 1 + word.chars().count() > width {
+                lines.push(word.to_string());
+            } else {
+                if used > 0 {
+                    lines[last].push(' ');
+                }
+                lines[last].push_str(word);
+            }
+        }
+        let lead = " ".repeat(indent);
+        lines.iter().map(|line| format!("{lead}{line}")).collect::<Vec<_>>().join("\n")
+    }
+
     /// Cuts `text` so that it fits behind `used` columns.
     pub fn fit(&self, used: usize, text: &str) -> String {
         let one_line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -105,17 +105,16 @@ pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Sc
         let head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
         let head = screen.severity(finding.severity, &head);
         let _ = writeln!(out, "{head} {}  {place}", tracker::status(&finding.status));
-        let _ = writeln!(out, "     {}", screen.fit(5, &finding.description));
+        let _ = writeln!(out, "{}", screen.wrap(5, &finding.description));
         let evidence = match &finding.evidence {
             Evidence::Quote { text } => format!("“{text}”"),
             Evidence::Absence { heading, terms } => {
                 format!("nothing about {} under “{heading}”", terms.join(", "))
             }
         };
-        let _ = writeln!(out, "     {}", screen.paint(Style::Dim, &screen.fit(5, &evidence)));
+        let _ = writeln!(out, "{}", screen.paint(Style::Dim, &screen.wrap(5, &evidence)));
         if finding.history.len() > 1 {
-            let last = screen.fit(11, finding.last_note());
-            let _ = writeln!(out, "     last: {last}");
+            let _ = writeln!(out, "{}", screen.wrap(5, &format!("last: {}", finding.last_note())));
         }
     }
     out
@@ -129,7 +128,7 @@ pub fn decisions<'a>(waiting: impl IntoIterator<Item = &'a RunView>, screen: &Sc
         for decision in view.waiting() {
             let name = screen.paint(Style::Bold, &format!("{run}.{}", decision.id));
             let _ = writeln!(out, "{name} for {}", decision.owner);
-            let _ = writeln!(out, "  {}", screen.fit(2, &decision.question));
+            let _ = writeln!(out, "{}", screen.wrap(2, &decision.question));
             for choice in &decision.choices {
                 let _ = writeln!(out, "  {:<8} {}", choice.key, choice.label);
             }

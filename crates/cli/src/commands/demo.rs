@@ -58,7 +58,7 @@ fn look_around(folder: &Path, run: &RunId, context: &Context) -> Result<(), Comp
         ("less _bmad-output/reviews/prd-issues.md", "the tracker: every finding, its evidence, its fix"),
         (&format!("tribunal findings {run}"), "the same in the terminal; --json for programs"),
         (&format!("tribunal log {run}"), "this run again, drawn from its journal"),
-        ("tribunal demo --dir again", "once more: kill it half-way, then `cd again && tribunal resume`"),
+        ("tribunal demo --dir again", "kill it half-way, then: tribunal -C again resume"),
     ] {
         writeln!(err, "  {what:<42} {why}")?;
     }

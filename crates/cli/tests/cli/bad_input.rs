@@ -163,8 +163,11 @@ fn misspelt_settings() {
     let sandbox = Sandbox::scripted(QUIET);
     sandbox.write("tribunal.yaml", "tier: 2\nagents:\n  use: [x]\nlimits:\n  max_review_round: 5\n");
     let ran = refused(&sandbox, &["review", "plan.md"]);
-    insta::assert_snapshot!(sandbox.normal(&ran.err), @r"
-    [!] [project]/tribunal.yaml, line 5: unknown field `max_review_round`, expected one of max_review_rounds, max_fix_iterations, max_failures, max_findings, max_runtime_minutes, max_cost, max_tokens
+    let said = sandbox
+        .normal(&ran.err)
+        .replace("max_fix_iterations, max_failures, max_findings, max_runtime_minutes, ", "…, ");
+    insta::assert_snapshot!(said, @r"
+    [!] [project]/tribunal.yaml, line 5: unknown field `max_review_round`, expected one of max_review_rounds, …, max_cost, max_tokens
         Nothing was started.
         1. did you mean `max_review_rounds`?
     ");

@@ -99,7 +99,10 @@ fn a_plan_starts_nothing() {
 #[test]
 fn an_answer_can_be_inspected() {
     let sandbox = Sandbox::new();
-    sandbox.write("good.txt", "Here:\n```yaml\nfindings:\n  - {severity: dire, description: d, quote: q}\n  - {description: no evidence}\n```\n");
+    sandbox.write(
+        "good.txt",
+        "Here:\n```yaml\nfindings: [{severity: dire, description: d, quote: q}, {description: vague}]\n```\n",
+    );
     let ran = sandbox.run(&["inspect", "findings", "good.txt"]);
     assert_eq!(ran.code, Some(0));
     insta::assert_snapshot!(ran.out, @r"

@@ -1,7 +1,7 @@
 //! The binary from outside: what people type, what they read, what it exits with.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-#[path = "../common.rs"]
+#[path = "../common/mod.rs"]
 mod common;
 
 mod agents;

@@ -1,5 +1,12 @@
 //! What waits for a person, and what happens when one answers.
 
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::{ChildStdout, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::common::Sandbox;
 
 const BLOCKED: &str = "tasks:
@@ -140,4 +147,54 @@ fn an_edited_tracker_is_kept_aside_never_overwritten() {
     assert!(ran.err.contains("plan-issues.edited-1.md"), "{}", ran.err);
     assert_eq!(sandbox.read(".tribunal/reviews/plan-issues.edited-1.md"), edited);
     assert!(sandbox.read(tracker).contains("<!-- ISSUES_START -->"));
+}
+
+/// A review whose agent never ends; returns once the agent is under way.
+fn hanging() -> (Sandbox, std::process::Child, BufReader<ChildStdout>) {
+    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{hang: true}]}]\n");
+    let mut child = sandbox
+        .command(&["review", "plan.md", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"effect\":\"ask\"") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "the run ended early");
+    }
+    (sandbox, child, lines)
+}
+
+fn signal(child: &std::process::Child, signal: Signal) {
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn the_first_interrupt_lets_agents_finish_and_the_second_ends_them() {
+    let (sandbox, mut child, mut lines) = hanging();
+    let mut notices = BufReader::new(child.stderr.take().unwrap());
+    signal(&child, Signal::INT);
+    let mut notice = String::new();
+    notices.read_line(&mut notice).unwrap();
+    assert_eq!(notice, "[i] stopping: what runs may finish; again to end it now\n");
+    signal(&child, Signal::INT);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["kind"], &last["reason"]), (&"run_parked".into(), &"stopped".into()));
+
+    sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    assert_eq!(sandbox.run(&["resume"]).code, Some(0));
+}
+
+#[test]
+fn a_request_to_terminate_parks_the_run_at_once() {
+    let (sandbox, mut child, _lines) = hanging();
+    signal(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let status = sandbox.run(&["status"]);
+    assert!(status.out.contains("stopped") && status.out.contains("tribunal resume plan-"), "{}", status.out);
 }

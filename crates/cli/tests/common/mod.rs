@@ -53,7 +53,9 @@ impl Sandbox {
         sandbox.write("script.yaml", script);
         sandbox.write(
             "tribunal.yaml",
-            "tier: 0\nagents: {use: [scripted], scripted: {driver: replay, script: script.yaml}}\ntasks: {retry_after: 0, required_issues: 0}\n",
+            "tier: 0\n\
+             agents: {use: [scripted], scripted: {driver: replay, script: script.yaml}}\n\
+             tasks: {retry_after: 0, required_issues: 0}\n",
         );
         sandbox
     }
