@@ -79,14 +79,14 @@ fn a_subject_of_fifty_megabytes() {
 fn may_read_anything(sandbox: &Sandbox) -> bool {
     let path = sandbox.path("probe");
     fs::write(&path, "x").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     fs::read(&path).is_ok()
 }
 
 #[test]
 fn an_unreadable_subject() {
     let sandbox = Sandbox::scripted(QUIET);
-    fs::set_permissions(sandbox.path("plan.md"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(sandbox.path("plan.md"), fs::Permissions::from_mode(0o000)).unwrap();
     let ran = if may_read_anything(&sandbox) {
         as_nobody(&sandbox, &["review", "plan.md"])
     } else {

@@ -1,9 +1,6 @@
 //! The proof of the spine: the program is killed with SIGKILL before and after the commit of every single journal event of
 //! a reference run, resumed, and must come to the same findings, statuses, files and outcome, without asking an agent again
 //! whose reply was recorded, and without a half-written file.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,8 +11,9 @@ use std::{
     },
 };
 
-use common::{PRD, Sandbox};
 use serde_json::Value;
+
+use crate::common::{PRD, Sandbox};
 
 /// What must be the same however often the program died.
 #[derive(Debug, PartialEq)]
