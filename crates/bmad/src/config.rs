@@ -34,10 +34,10 @@ impl Config {
         }
     }
 
-    /// Relative to the project's root. Early eras write `{project-root}/_bmad-output`, later ones `_bmad-output`.
+    /// Relative to the project's root, unless it was written as an absolute path. Early eras write `{project-root}/_bmad-output`, later ones `_bmad-output`.
     pub fn output_folder(&self) -> &str {
         let said = self.output_folder.as_deref().unwrap_or("_bmad-output").trim();
-        let said = said.strip_prefix("{project-root}").unwrap_or(said).trim_start_matches('/');
+        let said = said.strip_prefix("{project-root}/").unwrap_or(said);
         let said = said.trim_start_matches("./").trim_end_matches('/');
         if said.is_empty() { "_bmad-output" } else { said }
     }
@@ -53,6 +53,7 @@ mod tests {
             ("output_folder: \"{project-root}/_bmad-output\"", "_bmad-output"),
             ("output_folder: _bmad-output", "_bmad-output"),
             ("output_folder: ./docs/out/", "docs/out"),
+            ("output_folder: /srv/out", "/srv/out"),
             ("project_name: x", "_bmad-output"),
             ("", "_bmad-output"),
         ] {

@@ -106,11 +106,8 @@ fn introduce(folder: &Path, context: &Context) -> Result<(), Complaint> {
         return Ok(());
     }
     let mut err = stderr().lock();
-    writeln!(
-        err,
-        "This is a demo. The document is real, and so are the processes, the journal, the checks and the"
-    )?;
-    writeln!(err, "fixes. The agents are scripted: they play demo/court.yaml, and no model is asked.")?;
+    writeln!(err, "This is a demo. The agents are scripted: they play demo/court.yaml, no model is asked,")?;
+    writeln!(err, "and tokens and costs are made up. The rest is real: processes, journal, checks, fixes.")?;
     writeln!(err, "The project is in {}\n", folder.display())?;
     Ok(())
 }

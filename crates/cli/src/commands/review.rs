@@ -1,7 +1,7 @@
 //! `tribunal review PATH…`.
 
 use std::{
-    io::{Write, stdout},
+    io::{Write, stderr, stdout},
     path::{Path, PathBuf},
 };
 
@@ -13,9 +13,12 @@ use tribunal_core::{
     settings::Settings,
     subject::Subject,
     text::{find_section, sections},
+    view::Phase,
 };
+use tribunal_report::tables::Standing;
 use tribunal_runner::{Project, subject};
 
+use super::runs;
 use crate::{
     complaint::Complaint,
     context::Context,
@@ -91,6 +94,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         let exit = if arguments.dry_run {
             plan(&settings, &text, context)?
         } else {
+            point_out_unfinished(context, &project, &settings)?;
             execute(context, project, Job::Start(Box::new(settings)))?.exit
         };
         worst = worst.max(exit);
@@ -114,6 +118,23 @@ fn prepare(
     let section = section.map(|title| check_section(&relative, &text, title)).transpose()?;
     let settings = resolve(project.root(), Subject::at(&relative, section), wishes)?;
     Ok((project, settings, text))
+}
+
+/// A run on the same file that stopped half-way may be what the person wants; a new one is what they asked for.
+fn point_out_unfinished(context: &Context, project: &Project, settings: &Settings) -> Result<(), Complaint> {
+    let Some(store) = context.journal(project)? else { return Ok(()) };
+    for (view, live) in runs::all(&store, project)? {
+        let subject = view.settings.as_ref().map(|settings| &settings.subject);
+        let unfinished = !live && !matches!(view.phase, Phase::Finished(_));
+        if let Some(run) = view.run.as_ref().filter(|_| unfinished && subject == Some(&settings.subject)) {
+            let state = Standing { view: &view, live }.word();
+            writeln!(
+                stderr(),
+                "[i] an earlier run on this file is {state}; to go on with it: tribunal resume {run}"
+            )?;
+        }
+    }
+    Ok(())
 }
 
 fn check_section(path: &str, text: &str, title: &str) -> Result<String, Complaint> {

@@ -47,6 +47,16 @@ fn a_blocked_finding_becomes_a_decision_that_waits() {
 }
 
 #[test]
+fn a_new_review_points_out_the_run_that_still_waits() {
+    let sandbox = waiting();
+    let first = sandbox.last_run();
+    let ran = sandbox.run(&["review", "plan.md"]);
+    let notice = format!("is waiting; to go on with it: tribunal resume {first}");
+    assert!(ran.err.contains(&notice), "{}", ran.err);
+    assert_eq!(sandbox.runs().len(), 2);
+}
+
+#[test]
 fn an_answer_is_taken_in_when_the_run_goes_on() {
     let sandbox = waiting();
     let ran = sandbox.run(&["decisions", "D1", "defer", "--note", "after the pilot"]);
