@@ -174,6 +174,9 @@ impl From<RunError> for Complaint {
             RunError::OtherVersion { .. } => {
                 Complaint::usage(what).todo("finish the run with the Tribunal that started it")
             }
+            RunError::SecretInSettings { .. } => Complaint::usage(what)
+                .why("Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.")
+                .todo("put it into an environment variable that the agent or the check reads itself"),
             RunError::Host { cause: HostError::Store(cause), .. } => cause.into(),
             RunError::Host { .. } => bug(what),
         }

@@ -12,7 +12,7 @@ use tribunal_core::{
     ids::{Hash, RunId},
     reason::Ending,
     review::{VERSION, WORKFLOW},
-    settings::Settings,
+    settings::{DriverSpec, Settings},
     view::{Phase, RunView},
 };
 use tribunal_store::{Store, StoreError};
@@ -47,6 +47,8 @@ pub enum RunError {
         "run {run} was started by workflow {workflow} version {version}; this build has {WORKFLOW} version {VERSION}"
     )]
     OtherVersion { run: RunId, workflow: String, version: u32 },
+    #[error("the settings contain what looks like a secret: {place}")]
+    SecretInSettings { place: String },
     #[error("run {run}: {cause}")]
     Host { run: RunId, cause: HostError },
 }
@@ -69,6 +71,7 @@ impl Runner {
         settings: Settings,
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(RunId, Ending), RunError> {
+        self.refuse_secrets(&settings)?;
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
         let run = new_run_id(&store, &settings)?;
@@ -158,6 +161,23 @@ impl Runner {
             let _ = std::fs::remove_dir_all(self.project.work(&run));
         }
         Ok((run, ending))
+    }
+
+    /// Settings are pinned in the journal, and the journal is masked: a command line with a secret in it would come back
+    /// broken.
+    fn refuse_secrets(&self, settings: &Settings) -> Result<(), RunError> {
+        let argv = settings.agents.iter().flat_map(|agent| match &agent.driver {
+            DriverSpec::Command { argv } => argv.clone(),
+            DriverSpec::Replay { script, .. } => vec![script.clone()],
+        });
+        let texts = argv.chain(settings.verify.iter().cloned()).chain([settings.subject.title()]);
+        for text in texts {
+            let masked = self.masker.mask(&text);
+            if masked != text {
+                return Err(RunError::SecretInSettings { place: masked.into_owned() });
+            }
+        }
+        Ok(())
     }
 
     fn open_home(&self) -> Result<std::path::PathBuf, RunError> {

@@ -42,7 +42,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             let (run, decision) = pick(&open, &id)?;
             check(decision, &choice)?;
             let store = Store::open(&project.home())?;
-            let answer = Answer { choice, note: arguments.note };
+            let note = context.masker().mask(&arguments.note).into_owned();
+            let answer = Answer { choice, note };
             store.request(&run, &Request::Answer { decision: decision.id.clone(), answer })?;
             writeln!(stdout(), "recorded; next: tribunal resume {run}")?;
         }

@@ -195,6 +195,23 @@ fn no_agent_or_an_unknown_one() {
 }
 
 #[test]
+fn a_secret_in_the_settings() {
+    let sandbox = Sandbox::scripted(QUIET);
+    let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
+    sandbox.write(
+        "tribunal.yaml",
+        &format!("agents: {{use: [mine], mine: {{driver: command, argv: [agent, --token, {token}]}}}}\n"),
+    );
+    let ran = refused(&sandbox, &["review", "plan.md"]);
+    assert!(!ran.err.contains(&token), "{}", ran.err);
+    insta::assert_snapshot!(ran.err, @r"
+    [!] the settings contain what looks like a secret: [masked:github]
+        Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.
+        1. put it into an environment variable that the agent or the check reads itself
+    ");
+}
+
+#[test]
 fn errors_are_json_too_when_asked_for() {
     let sandbox = Sandbox::scripted(QUIET);
     let document = sandbox.json(&["review", "absent.md"]);
