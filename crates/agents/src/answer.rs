@@ -8,6 +8,7 @@ use tribunal_core::{
     brief::{Claim, Content, Raised, Said},
     finding::{Evidence, Severity},
     ids::FindingId,
+    text::cut,
 };
 
 /// What an answer should contain.
@@ -47,7 +48,11 @@ pub fn parse(text: &str, wanted: Wanted) -> Parsed {
     let message = match problem {
         Some(cause) => format!("no `{}` list could be read: {cause}", names[0]),
         None if text.trim().is_empty() => "the answer is empty".to_string(),
-        None => format!("the answer has no `{}` list", names[0]),
+        None => format!(
+            "the answer has no `{}` list; it begins: {}",
+            names[0],
+            cut(first_line(text.trim()).trim(), 80)
+        ),
     };
     Parsed { content: Content::Unreadable { message }, remarks: Vec::new() }
 }
@@ -56,22 +61,19 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_string()
 }
 
-/// Parts of the text that may be the list: fenced blocks, else from the list's name on, else from the first brace.
+/// Parts of the text that may be the list, the likeliest last: from the first brace, from the list's name on, fenced
+/// blocks.
 fn candidates<'t>(text: &'t str, names: &[&str]) -> Vec<&'t str> {
-    let mut found = fenced(text);
-    if found.is_empty() {
-        let named = names.iter().find_map(|name| line_start(text, &format!("{name}:")));
-        let braced = text.find('{').filter(|_| text.contains('}'));
-        if let Some(at) = braced {
-            let end = text.rfind('}').map_or(text.len(), |end| end + 1);
-            if at < end {
-                found.push(&text[at..end]);
-            }
-        }
-        if let Some(at) = named {
-            found.push(&text[at..]);
-        }
+    let mut found = Vec::new();
+    if let (Some(at), Some(end)) = (text.find('{'), text.rfind('}'))
+        && at < end
+    {
+        found.push(&text[at..=end]);
     }
+    if let Some(at) = names.iter().find_map(|name| line_start(text, &format!("{name}:"))) {
+        found.push(&text[at..]);
+    }
+    found.extend(fenced(text));
     found
 }
 
@@ -86,20 +88,27 @@ fn line_start(text: &str, start: &str) -> Option<usize> {
     None
 }
 
+/// Fenced blocks. A fence is closed by one that stands no deeper than it: deeper ones belong to the text inside.
 fn fenced(text: &str) -> Vec<&str> {
     let mut blocks = Vec::new();
-    let (mut offset, mut open) = (0, None);
+    let mut offset = 0;
+    let mut open: Option<(usize, usize)> = None;
     for line in text.split_inclusive('\n') {
+        let depth = line.len() - line.trim_start().len();
         if line.trim_start().starts_with("```") {
-            match open.take() {
-                None => open = Some(offset + line.len()),
-                Some(start) => blocks.push(&text[start..offset]),
+            match open {
+                None => open = Some((depth, offset + line.len())),
+                Some((outer, start)) if depth <= outer => {
+                    blocks.push(&text[start..offset]);
+                    open = None;
+                }
+                Some(_) => {}
             }
         }
         offset += line.len();
     }
     // Half an answer: the fence was never closed.
-    if let Some(start) = open
+    if let Some((_, start)) = open
         && start < text.len()
     {
         blocks.push(&text[start..]);
@@ -145,11 +154,15 @@ fn each<T>(items: &[Value], read: Reader<T>, remarks: &mut Vec<String>) -> Vec<T
 
 fn finding(map: &Map<String, Value>, remarks: &mut Vec<String>) -> Result<Raised, String> {
     let description = text(map, &["description", "issue", "title"]).ok_or("it has no description")?;
+    if description.starts_with('<') && description.ends_with('>') {
+        return Err("it is the form, not an answer".to_string());
+    }
     let evidence = evidence(map).ok_or("it has neither a quote nor an absence")?;
     let severity = match text(map, &["severity"]) {
         Some(word) => Severity::parse(&word).unwrap_or_else(|| {
-            remarks.push(format!("severity `{word}` is unknown and was taken as medium"));
-            Severity::Medium
+            // Whoever invents a word for it rarely means that it is harmless.
+            remarks.push(format!("severity `{word}` is unknown and was taken as critical"));
+            Severity::Critical
         }),
         None => {
             remarks.push("a finding without a severity was taken as medium".to_string());
@@ -220,6 +233,8 @@ fn scalar(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use tribunal_core::{brief::Brief, level::Role, subject::Subject};
+
     use super::*;
 
     fn raised(text: &str) -> Vec<Raised> {
@@ -247,6 +262,33 @@ mod tests {
             assert_eq!(found[0].evidence, Evidence::Quote { text: "q: 1".into() }, "{text}");
             assert_eq!(found[0].line, Some(7), "{text}");
         }
+    }
+
+    #[test]
+    fn a_fence_inside_a_quoted_text_does_not_end_the_answer() {
+        let text = [
+            "```yaml",
+            "findings:",
+            "  - description: d",
+            "    quote: q",
+            "    suggested_fix: |",
+            "      Write:",
+            "      ```",
+            "      x: 1",
+            "      ```",
+            "  - description: second",
+            "    quote: r",
+            "```",
+        ];
+        assert_eq!(raised(&text.join("\n")).len(), 2);
+    }
+
+    #[test]
+    fn a_list_outside_of_all_fences_is_found_too() {
+        assert_eq!(
+            raised("For example:\n```sh\nls\n```\nfindings:\n  - {description: d, quote: q}\n").len(),
+            1
+        );
     }
 
     #[test]
@@ -283,6 +325,22 @@ mod tests {
         let parsed = parse("findings:\n  - description: vague worry\n", Wanted::Findings);
         let Content::Unreadable { message } = parsed.content else { panic!("{parsed:?}") };
         assert!(message.contains("neither a quote nor an absence"), "{message}");
+    }
+
+    #[test]
+    fn a_prompt_that_comes_back_is_no_answer() {
+        let brief = Brief {
+            role: Role::Adversarial,
+            subject: Subject::at("a.md", None),
+            round: 1,
+            required: 3,
+            known: vec![],
+            assigned: vec![],
+            said: vec![],
+            correction: String::new(),
+        };
+        let echo = crate::prompt::render(&brief, "# A\n");
+        assert!(matches!(parse(&echo, Wanted::Findings).content, Content::Unreadable { .. }));
     }
 
     #[test]

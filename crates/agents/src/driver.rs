@@ -62,6 +62,11 @@ pub fn decode(driver: &DriverSpec, stdout: &str) -> Decoded {
     }
 }
 
+/// Whether the agent's output has lines of progress in it.
+pub fn shows_progress(driver: &DriverSpec) -> bool {
+    matches!(driver, DriverSpec::Replay { .. })
+}
+
 /// What an agent says it is doing, if this line of output says so.
 pub fn progress(driver: &DriverSpec, line: &str) -> Option<String> {
     match driver {

@@ -9,11 +9,7 @@ pub const CONFIG_PATH: &str = "_bmad/bmm/config.yaml";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Config {
     #[serde(default)]
-    pub project_name: Option<String>,
-    #[serde(default)]
     output_folder: Option<String>,
-    #[serde(default)]
-    pub document_output_language: Option<String>,
 }
 
 /// A value and what was wrong on the way to it.
@@ -39,7 +35,7 @@ impl Config {
         let said = self.output_folder.as_deref().unwrap_or("_bmad-output").trim();
         let said = said.strip_prefix("{project-root}/").unwrap_or(said);
         let said = said.trim_start_matches("./").trim_end_matches('/');
-        if said.is_empty() { "_bmad-output" } else { said }
+        if said.is_empty() || said == "{project-root}" { "_bmad-output" } else { said }
     }
 }
 

@@ -92,7 +92,7 @@ impl From<serde_json::Error> for Complaint {
     }
 }
 
-fn bug(what: String) -> Complaint {
+pub(crate) fn bug(what: impl Into<String>) -> Complaint {
     Complaint::new(INTERNAL, what)
         .why("This is a bug in Tribunal. The journal is kept.")
         .todo("report it with the output of: tribunal log RUN --json")
@@ -140,13 +140,17 @@ impl From<StoreError> for Complaint {
                 .why("Writing it with this version could lose what the newer one recorded.")
                 .todo("use the newer Tribunal for this project")
                 .todo("reading still works here: tribunal runs, findings, log"),
+            StoreError::Empty { .. } => {
+                Complaint::usage(what).why("No run was ever recorded in it.").todo("start one: tribunal review FILE")
+            }
             StoreError::Foreign { .. } => {
                 Complaint::usage(what).todo("move that file away; Tribunal makes a new journal")
             }
             StoreError::Create { .. } | StoreError::Database { .. } | StoreError::Writer(_) => {
                 Complaint::new(ENVIRONMENT, what)
-                    .why("Without its journal a run could not be resumed, so nothing is started.")
+                    .why("Without its journal a run could not be resumed, so nothing is started and nothing goes on.")
                     .todo("make the project's folder writable and see that the disk is not full")
+                    .todo("then: tribunal status")
             }
             StoreError::Entry { .. } | StoreError::Unwritable(_) | StoreError::NoBlob(_) => bug(what),
         }

@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    io::{IsTerminal, stderr, stdout},
+    io::{IsTerminal, Write, stderr, stdout},
     os::fd::AsFd,
     path::{Path, PathBuf},
 };
@@ -11,7 +11,7 @@ use tribunal_agents::driver::Whereabouts;
 use tribunal_core::ids::RunId;
 use tribunal_report::Screen;
 use tribunal_runner::{Project, mask::Masker};
-use tribunal_store::Store;
+use tribunal_store::{Store, StoreError};
 
 use crate::{
     Colour,
@@ -45,7 +45,12 @@ impl Context {
         }
         let quiet = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || env::var_os("TERM").is_some_and(|value| value == "dumb");
+        let program = match &named {
+            Some(named) => format!("tribunal -C {}", quoted(&named.to_string_lossy())),
+            None => "tribunal".to_string(),
+        };
         let screen = |terminal: bool, width: Option<usize>| Screen {
+            program: program.clone(),
             colour: match colour {
                 Colour::Always => true,
                 Colour::Never => false,
@@ -73,8 +78,9 @@ impl Context {
 
     /// The project that a path belongs to.
     pub fn project_of(&self, path: &Path) -> Project {
-        match (&self.named, path.canonicalize()) {
-            (None, Ok(real)) => Project::around(real.parent().unwrap_or(&self.folder)),
+        // Not resolved: a link that leads out of its project must not take the project with it.
+        match (&self.named, std::path::absolute(path)) {
+            (None, Ok(path)) => Project::around(path.parent().unwrap_or(&self.folder)),
             _ => self.project(),
         }
     }
@@ -88,7 +94,14 @@ impl Context {
         if !Store::exists(&project.home()) {
             return Ok(None);
         }
-        let store = Store::open_read_only(&project.home())?;
+        let store = match Store::open_read_only(&project.home()) {
+            Err(StoreError::Empty { .. }) => return Ok(None),
+            other => other?,
+        };
+        if let Some(newer) = store.is_newer() {
+            // Reading degrades: what this version does not know is left out.
+            writeln!(stderr(), "[W] {newer}")?;
+        }
         Ok(Some(store))
     }
 
@@ -114,6 +127,16 @@ impl Context {
             own_program: own.to_string_lossy().into_owned(),
             project: project.root().to_string_lossy().into_owned(),
         })
+    }
+}
+
+/// As a shell would want it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

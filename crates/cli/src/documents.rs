@@ -46,7 +46,7 @@ impl RunRow {
             findings: view.counts(),
             tracker: view.tracker().map(String::from),
             last: view.summary().cloned(),
-            next: tribunal_report::next_steps(view),
+            next: tribunal_report::next_steps(view, "tribunal"),
         }
     }
 }

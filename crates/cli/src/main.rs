@@ -10,7 +10,7 @@ mod documents;
 mod running;
 mod settings;
 
-use std::{io::Write, process::ExitCode};
+use std::{io::Write, panic::AssertUnwindSafe, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
 
@@ -50,9 +50,11 @@ fn main() -> ExitCode {
         Ok(context) => context,
         Err(complaint) => return complain(&complaint, json),
     };
-    match commands::run(arguments.command, &context) {
-        Ok(code) => ExitCode::from(code),
-        Err(complaint) => complain(&complaint, json),
+    // A panic is a bug; it has been printed. What was recorded is kept, and the exit code is the one for bugs.
+    match std::panic::catch_unwind(AssertUnwindSafe(|| commands::run(arguments.command, &context))) {
+        Ok(Ok(code)) => ExitCode::from(code),
+        Ok(Err(complaint)) => complain(&complaint, json),
+        Err(_) => complain(&complaint::bug("something broke that never should"), json),
     }
 }
 

@@ -39,9 +39,8 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
     let mut reporter: Box<dyn Reporter> = if context.json {
         Box::new(JsonLines::new(stdout()))
     } else {
-        Box::new(Lines::new(stderr(), context.progress))
+        Box::new(Lines::new(stderr(), context.progress.clone()))
     };
-    let mut broken = None;
     let mut sink = |seen: Seen<'_>| {
         let drawn = match seen {
             Seen::Past(entry) => {
@@ -51,10 +50,8 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
             Seen::Entry(entry) => reporter.entry(entry),
             Seen::Progress(progress) => reporter.progress(progress),
         };
-        // A screen that is gone does not stop a run: it is in the journal.
-        if let Err(cause) = drawn {
-            broken.get_or_insert(cause);
-        }
+        // A screen that is gone does not stop a run: everything is in the journal.
+        let _ = drawn;
     };
     let result: Result<_, RunError> = runtime.block_on(async {
         tokio::spawn(interrupts(say));
@@ -69,11 +66,11 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
     Ok(Ended { run, exit: ending.reason.exit() })
 }
 
-/// First Ctrl-C: what runs may finish. Second, or a request to terminate: end now.
+/// First Ctrl-C: what runs may finish. Second, or a request to terminate: end now. A hang-up: go on without a screen.
 async fn interrupts(say: watch::Sender<Stop>) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
     else {
         return;
     };
@@ -89,6 +86,8 @@ async fn interrupts(say: watch::Sender<Stop>) {
             _ = terminate.recv() => {
                 say.send_replace(Stop::Now);
             }
+            // The terminal is gone; the run is not.
+            _ = hang_up.recv() => {}
         }
     }
 }

@@ -63,10 +63,17 @@ impl Decision {
 
     pub fn limit(id: DecisionId, question: String) -> Decision {
         let choices = choices(&[
-            ("more", "go on with the limits' amounts once more"),
+            ("more", "go on: every limit is granted once more"),
             ("accept", "defer what is open and end the run"),
         ]);
-        Decision { id, about: About::Limit, owner: "whoever pays".into(), question, choices, answer: None }
+        Decision {
+            id,
+            about: About::Limit,
+            owner: "whoever sets the budget".into(),
+            question,
+            choices,
+            answer: None,
+        }
     }
 
     pub fn allows(&self, choice: &str) -> bool {

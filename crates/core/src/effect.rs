@@ -63,6 +63,9 @@ pub enum Reply {
         fault: Fault,
         #[serde(default)]
         usage: Usage,
+        /// What the agent printed, masked, as a blob.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Hash>,
     },
     Landed {
         /// What changed between the text before and after this landing.
@@ -106,6 +109,8 @@ pub enum Refusal {
     Conflict { line: u32 },
     /// A verify command said no.
     Check { command: String, output: String },
+    /// It would take most of the text away.
+    Gutted { before: u32, after: u32 },
     /// The copy it was made in is gone or no longer the one that was answered for.
     Lost { detail: String },
 }

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    effect::Hunk,
     ids::{AgentName, DecisionId, FindingId},
     level::{Role, words},
     stamp::Stamp,
@@ -78,6 +79,21 @@ impl Place {
     pub fn overlaps(&self, other: &Place) -> bool {
         self.file == other.file && self.line <= other.end_line && other.line <= self.end_line
     }
+}
+
+impl Place {
+    /// Where it went when these lines changed.
+    pub fn shift(&mut self, hunks: &[Hunk]) {
+        (self.line, self.end_line) = (shift(self.line, hunks), shift(self.end_line, hunks));
+    }
+}
+
+fn shift(line: u32, hunks: &[Hunk]) -> u32 {
+    let mut moved = i64::from(line);
+    for hunk in hunks.iter().filter(|hunk| hunk.old_start + hunk.old_len <= line) {
+        moved += i64::from(hunk.new_len) - i64::from(hunk.old_len);
+    }
+    u32::try_from(moved).unwrap_or(1).max(1)
 }
 
 impl fmt::Display for Place {
@@ -200,5 +216,18 @@ impl Finding {
     /// The last thing said of it.
     pub fn last_note(&self) -> &str {
         self.history.last().map_or("", |step| step.note.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_move_with_what_was_changed_above_them() {
+        let grown = Hunk { old_start: 5, old_len: 1, new_len: 4 };
+        assert_eq!((shift(4, &[grown]), shift(5, &[grown]), shift(6, &[grown])), (4, 5, 9));
+        let cut = Hunk { old_start: 2, old_len: 3, new_len: 0 };
+        assert_eq!(shift(10, &[cut]), 7);
     }
 }

@@ -3,32 +3,41 @@
 //! A quote is looked up in the subject, an absence is checked. What cannot be found is not believed; where it was found
 //! is the finding's true place, whatever line the reviewer named.
 
-use alloc::string::{String, ToString};
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use crate::{
     brief::Raised,
     finding::{Evidence, Place},
-    text::{Section, find_section, section_at, sections},
+    text::{Section, find_section, fold, section_at, sections},
 };
 
 /// The subject's text as it stood when the panel read it.
 #[derive(Clone, Debug)]
 pub struct Ground<'a> {
     file: &'a str,
-    text: &'a str,
-    sections: alloc::vec::Vec<Section>,
+    /// With plain line ends, whatever the file has: agents quote what they see.
+    text: String,
+    /// Where each line begins.
+    starts: Vec<usize>,
+    sections: Vec<Section>,
     /// The lines under review: all, or those of one section.
     lines: (u32, u32),
 }
 
 impl<'a> Ground<'a> {
     /// None when the section does not exist.
-    pub fn new(file: &'a str, text: &'a str, section: Option<&str>) -> Option<Ground<'a>> {
+    pub fn new(file: &'a str, text: &str, section: Option<&str>) -> Option<Ground<'a>> {
         let lines = match section {
             None => (1, u32::MAX),
             Some(title) => find_section(text, title).map(|s| (s.line, s.end_line))?,
         };
-        Some(Ground { file, text, sections: sections(text), lines })
+        let text = text.replace("\r\n", "\n");
+        let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
+        let starts = core::iter::once(0).chain(after_newline).collect();
+        Some(Ground { file, starts, sections: sections(&text), lines, text })
     }
 
     /// The place of a claim's evidence, or why there is none.
@@ -47,7 +56,13 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// Whether the heading is there and one of the terms stands under it.
+    pub fn says(&self, heading: &str, terms: &[String]) -> bool {
+        self.section(heading).is_some_and(|section| self.find_term(section, terms).is_some())
+    }
+
     fn quote(&self, quote: &str, named: Option<u32>) -> Result<Place, String> {
+        let quote = quote.replace("\r\n", "\n");
         let quote = quote.trim();
         if quote.is_empty() {
             return Err("the quote is empty".to_string());
@@ -55,7 +70,7 @@ impl<'a> Ground<'a> {
         let extra = quote.matches('\n').count() as u32;
         let mut best: Option<u32> = None;
         for (offset, _) in self.text.match_indices(quote) {
-            let line = self.text[..offset].matches('\n').count() as u32 + 1;
+            let line = self.starts.partition_point(|start| *start <= offset) as u32;
             if line < self.lines.0 || line.saturating_add(extra) > self.lines.1 {
                 continue;
             }
@@ -69,22 +84,37 @@ impl<'a> Ground<'a> {
     }
 
     fn absence(&self, heading: &str, terms: &[String]) -> Result<Place, String> {
-        let section = find_section(self.text, heading)
-            .filter(|section| section.line >= self.lines.0 && section.line <= self.lines.1)
-            .ok_or_else(|| alloc::format!("there is no heading `{heading}`"))?;
+        let section =
+            self.section(heading).ok_or_else(|| alloc::format!("there is no heading `{heading}`"))?;
         if terms.iter().all(|term| term.trim().is_empty()) {
             return Err("no terms were given that could be searched for".to_string());
         }
+        match self.find_term(section, terms) {
+            Some((term, line)) => Err(alloc::format!("`{term}` stands there, in line {line}")),
+            None => Ok(self.at(section.line, section.line)),
+        }
+    }
+
+    /// The section of that title among the lines under review.
+    fn section(&self, heading: &str) -> Option<&Section> {
+        let wanted = fold(heading.trim_start_matches('#'));
+        let (first, last) = self.lines;
+        let mut inside = self.sections.iter().filter(|section| (first..=last).contains(&section.line));
+        inside.find(|section| fold(&section.title) == wanted)
+    }
+
+    /// The first term that stands in the section's body, with its line.
+    fn find_term<'t>(&self, section: &Section, terms: &'t [String]) -> Option<(&'t str, usize)> {
         let lines = self.text.lines().enumerate();
         let body = lines.skip(section.line as usize).take((section.end_line - section.line) as usize);
         for (index, line) in body {
             let line = line.to_lowercase();
-            let said = terms.iter().find(|t| !t.trim().is_empty() && line.contains(&t.trim().to_lowercase()));
-            if let Some(term) = said {
-                return Err(alloc::format!("`{term}` stands there, in line {}", index + 1));
+            let said = terms.iter().map(|term| term.trim()).filter(|term| !term.is_empty());
+            if let Some(term) = said.clone().find(|term| line.contains(&term.to_lowercase())) {
+                return Some((term, index + 1));
             }
         }
-        Ok(self.at(section.line, section.line))
+        None
     }
 
     fn at(&self, line: u32, end_line: u32) -> Place {
@@ -95,8 +125,6 @@ impl<'a> Ground<'a> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
     use crate::finding::Severity;
 
@@ -143,6 +171,21 @@ mod tests {
     fn a_quote_outside_the_section_under_review_does_not_count() {
         assert_eq!(place(quote("same line"), Some(2), Some("B")), Ok((4, 4)));
         assert!(place(quote("empty"), None, Some("B")).is_err());
+    }
+
+    #[test]
+    fn line_ends_do_not_matter() {
+        let ground = Ground::new("a.md", "one\r\ntwo\r\nthree\r\n", None).unwrap();
+        let place = ground.place(&raised(quote("two\nthree"), None)).unwrap();
+        assert_eq!((place.line, place.end_line), (2, 3));
+    }
+
+    #[test]
+    fn what_was_missing_is_there_when_its_heading_and_a_term_are() {
+        let ground = Ground::new("a.md", TEXT, None).unwrap();
+        let terms = ["Empty".to_string()];
+        assert!(ground.says("C", &terms));
+        assert!(!ground.says("B", &terms) && !ground.says("D", &terms));
     }
 
     #[test]

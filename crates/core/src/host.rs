@@ -36,7 +36,9 @@ pub trait Host {
     fn perform(&self, key: Key, effect: Effect) -> Pending<'_, Reply>;
 
     /// Ends a stretch: resuming enters with this state, and what came before is not replayed. Waits for all that is
-    /// under way. Use [`boundary`].
+    /// under way. Hosts then call the workflow again with the state *as recorded*, so that a run that went on and one that
+    /// was resumed are the same by construction; what stands behind a boundary is reached only through its state. Use
+    /// [`boundary`].
     fn boundary(&self, key: Key, state: serde_json::Value) -> Pending<'_, ()>;
 
     /// Writes a fact into the journal, in order with the effects.

@@ -58,9 +58,36 @@ pub struct Usage {
     pub cached_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// The agent said nothing; we counted what went in and out.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl Usage {
+    /// Four bytes a token: right to within a third for English, and better than a limit that nothing feeds.
+    pub fn estimate(prompt_bytes: usize, output_bytes: usize) -> Usage {
+        Usage {
+            input_tokens: prompt_bytes as u64 / 4,
+            output_tokens: output_bytes as u64 / 4,
+            estimated: true,
+            ..Usage::default()
+        }
+    }
+
+    pub fn plus(self, other: Usage) -> Usage {
+        let cost = match (self.cost, other.cost) {
+            (Some(Cost(one)), Some(Cost(two))) => Some(Cost(one.saturating_add(two))),
+            (one, two) => one.or(two),
+        };
+        Usage {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cost,
+            estimated: self.estimated || other.estimated,
+        }
+    }
+
     pub fn weighted(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens).saturating_add(self.cached_tokens / 10)
     }
@@ -198,7 +225,7 @@ mod tests {
     #[test]
     fn tokens_count_only_where_no_cost_was_reported_and_cache_reads_weigh_a_tenth() {
         let mut spent = Spent::default();
-        spent.add(&Usage { input_tokens: 100, output_tokens: 50, cached_tokens: 1000, cost: None });
+        spent.add(&Usage { input_tokens: 100, output_tokens: 50, cached_tokens: 1000, ..Usage::default() });
         spent.add(&Usage { input_tokens: 7, cost: Some(Cost::of(0.25)), ..Usage::default() });
         assert_eq!((spent.uncosted_tokens, spent.tokens, spent.cost), (250, 257, Cost::of(0.25)));
     }

@@ -1,8 +1,9 @@
 //! Merging: what several reviewers raised becomes one list, the same whatever order their answers came in.
 //!
 //! Claims are sorted by place, raiser and ordinal; ids are given after the sort. A claim joins a finding that stands at
-//! the same place and shows the same evidence or has the same category. A claim at the place of a finding that was
-//! already fixed is never taken for the old one: it becomes a new finding that names it.
+//! the same place and shows overlapping evidence, unless the same reviewer raised both in one answer: it meant two things.
+//! What a person has settled is only joined by a claim of the same kind. Everything else is new; where it stands at the
+//! place of an older finding, it names it. Better two findings too many than one lost.
 
 use alloc::{
     string::{String, ToString},
@@ -12,7 +13,7 @@ use alloc::{
 
 use crate::{
     brief::Raised,
-    finding::{Dismissal, Evidence, Finding, Place, Raiser, Severity, Status},
+    finding::{Deferral, Dismissal, Evidence, Finding, Place, Raiser, Severity, Status},
     ground::Ground,
     ids::FindingId,
     stamp::Stamp,
@@ -54,9 +55,7 @@ pub fn merge(
             Some(index) => {
                 let finding = &mut findings[index];
                 finding.severity = finding.severity.min(claim.raised.severity);
-                if !finding.raisers.contains(&claim.raiser) {
-                    finding.raisers.push(claim.raiser.clone());
-                }
+                finding.raisers.push(claim.raiser.clone());
                 let severity = finding.severity;
                 done.push(Merged::Joined { finding: finding.id, severity, raiser: claim.raiser });
             }
@@ -88,11 +87,20 @@ fn sorted(answers: Vec<(Raiser, Vec<Raised>)>, ground: &Ground<'_>) -> Vec<Claim
 
 fn twin(findings: &[Finding], claim: &Claimed) -> Option<usize> {
     findings.iter().position(|finding| {
-        if finding.status == Status::Fixed {
+        if finding.status == Status::Fixed || finding.raisers.contains(&claim.raiser) {
             return false;
         }
+        let same_kind = fold(&finding.category) == fold(&claim.raised.category);
         match (&finding.place, &claim.place) {
-            (Some(old), Ok(new)) => old.overlaps(new) && alike(finding, claim),
+            (Some(old), Ok(new)) => {
+                let settled = matches!(
+                    finding.status,
+                    Status::Dismissed { why: Dismissal::Person } | Status::Deferred { why: Deferral::Person }
+                );
+                old.overlaps(new)
+                    && alike(&finding.evidence, &claim.raised.evidence)
+                    && (same_kind || !settled)
+            }
             (None, Err(_)) => {
                 finding.evidence == claim.raised.evidence
                     && fold(&finding.description) == fold(&claim.raised.description)
@@ -102,19 +110,27 @@ fn twin(findings: &[Finding], claim: &Claimed) -> Option<usize> {
     })
 }
 
-fn alike(finding: &Finding, claim: &Claimed) -> bool {
-    let same_kind = matches!(
-        (&finding.evidence, &claim.raised.evidence),
-        (Evidence::Quote { .. }, Evidence::Quote { .. })
-            | (Evidence::Absence { .. }, Evidence::Absence { .. })
-    );
-    finding.evidence == claim.raised.evidence
-        || (same_kind && fold(&finding.category) == fold(&claim.raised.category))
+/// One quote within the other, or the same heading with a common term.
+fn alike(one: &Evidence, other: &Evidence) -> bool {
+    match (one, other) {
+        (Evidence::Quote { text: one }, Evidence::Quote { text: other }) => {
+            let (one, other) = (fold(one), fold(other));
+            one.contains(&other) || other.contains(&one)
+        }
+        (
+            Evidence::Absence { heading: one, terms: ours },
+            Evidence::Absence { heading: other, terms: theirs },
+        ) => {
+            let common = |term: &String| theirs.iter().any(|their| fold(their) == fold(term));
+            fold(one) == fold(other) && ours.iter().any(common)
+        }
+        _ => false,
+    }
 }
 
 fn was_here(old: &Finding, claim: &Claimed) -> bool {
     match (&old.place, &claim.place) {
-        (Some(place), Ok(new)) => old.status == Status::Fixed && place.overlaps(new),
+        (Some(place), Ok(new)) => place.overlaps(new),
         _ => false,
     }
 }

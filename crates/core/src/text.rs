@@ -95,6 +95,13 @@ pub fn fold(text: &str) -> String {
     out
 }
 
+/// One line without control characters: what may stand on a screen or in a list, whoever wrote it.
+pub fn fold_line(text: &str) -> String {
+    let words =
+        text.split_whitespace().map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// The first `limit` characters, marked when something was cut.
 pub fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
@@ -136,6 +143,11 @@ mod tests {
     fn a_section_is_found_as_people_write_it() {
         assert_eq!(find_section(TEXT, "##  two").map(|s| s.line), Some(7));
         assert_eq!(find_section(TEXT, "four"), None);
+    }
+
+    #[test]
+    fn a_line_from_a_stranger_cannot_steer_a_terminal() {
+        assert_eq!(fold_line("a\x1b]0;x\x07 b\r\n\tc\u{9b}31m"), "a]0;x b c31m");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::{
     review::Court,
     settings::Settings,
     stamp::Stamp,
+    text::fold_line,
     view::Counts,
 };
 
@@ -19,10 +20,18 @@ pub fn render(court: &Court, settings: &Settings, rev: u32, at: Stamp) -> String
     let mut out = String::new();
     // Writing into a String cannot fail.
     let _ = write(&mut out, court, settings, rev, at);
-    let stamp = stamp(&out);
-    out.push_str(&stamp);
     out
 }
+
+/// The text with its last line: what is written to disk.
+pub fn stamped(mut text: String) -> String {
+    let stamp = stamp(&text);
+    text.push_str(&stamp);
+    text
+}
+
+/// How the first line begins; the subject follows.
+pub const TITLE: &str = "# Issue tracker: ";
 
 const STAMP: &str = "<!-- tribunal: content ";
 
@@ -47,7 +56,7 @@ fn write(
     at: Stamp,
 ) -> Result<(), core::fmt::Error> {
     let counts = Counts::of(&court.findings);
-    writeln!(out, "# Issue tracker: {}\n", settings.subject.title())?;
+    writeln!(out, "{TITLE}{}\n", settings.subject.title())?;
     writeln!(out, "Generated: {} UTC", at.utc())?;
     writeln!(out, "Workflow: review")?;
     writeln!(out, "Section: {}", settings.subject.section().unwrap_or("all"))?;
@@ -98,10 +107,11 @@ fn issue(out: &mut String, finding: &Finding) -> core::fmt::Result {
     match &finding.evidence {
         Evidence::Quote { text } => writeln!(out, "- Quote: “{}”", one_line(text))?,
         Evidence::Absence { heading, terms } => {
-            writeln!(out, "- Absent under “{heading}”: {}", terms.join(", "))?;
+            let terms = one_line(&terms.join(", "));
+            writeln!(out, "- Absent under “{}”: {terms}", one_line(heading))?;
         }
     }
-    writeln!(out, "- Category: {}", finding.category)?;
+    writeln!(out, "- Category: {}", one_line(&finding.category))?;
     if !finding.suggested_fix.is_empty() {
         writeln!(out, "- Suggested fix: {}", one_line(&finding.suggested_fix))?;
     }
@@ -126,6 +136,5 @@ pub fn status(status: &Status) -> String {
 
 /// Untrusted text must not be able to end a list item or forge a marker.
 fn one_line(text: &str) -> String {
-    let folded = text.split_whitespace().collect::<alloc::vec::Vec<_>>().join(" ");
-    folded.replace("<!--", "<!- -")
+    fold_line(text).replace("<!--", "<!- -")
 }

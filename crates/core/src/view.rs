@@ -183,6 +183,11 @@ impl RunView {
         match reply {
             Reply::Agent(reply) => self.spent.add(&reply.usage),
             Reply::Failed { usage, .. } => self.spent.add(usage),
+            Reply::Landed { hunks, .. } => {
+                for place in self.findings.values_mut().filter_map(|finding| finding.place.as_mut()) {
+                    place.shift(hunks);
+                }
+            }
             _ => {}
         }
     }

@@ -4,15 +4,15 @@
 use std::{collections::BTreeSet, future::Future, pin::Pin};
 
 use tribunal_core::{
-    brief::Said,
+    brief::{Content, Said},
     effect::{Hunk, Refusal, Reply, Request},
     event::Event,
-    finding::{Deferral, Dismissal, Severity, Status},
+    finding::{Deferral, Dismissal, Evidence, Severity, Status},
     host::{Host, Parked},
     ids::{DecisionId, FindingId},
     level::{Goal, Tier},
     reason::{Ending, FaultKind, Outcome, Reason},
-    review::review,
+    review::{Court, review},
     settings::Settings,
     view::{Counts, RunView},
 };
@@ -57,6 +57,7 @@ fn happy() -> ScriptedWorld {
         )
         .on("round-2/freeze", frozen(&repaired))
         .on("round-2/review/adversarial", findings(vec![]))
+        .on("end/look", frozen(&repaired))
 }
 
 fn live(settings: Settings, world: ScriptedWorld) -> (Life<Ending>, RunView, Trial<ScriptedWorld>) {
@@ -82,6 +83,7 @@ fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
     assert_eq!(
         keys,
         [
+            "round-1/inbox",
             "round-1/freeze",
             "round-1/review/adversarial",
             "round-1/tracker",
@@ -89,9 +91,11 @@ fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
             "round-1/fix-1/fix/1",
             "round-1/fix-1/fix/1/land",
             "round-1/fix-1/tracker",
+            "round-2/inbox",
             "round-2/freeze",
             "round-2/review/adversarial",
             "round-2/tracker",
+            "end/look",
             "end/tracker",
             "end/metrics",
         ]
@@ -172,7 +176,8 @@ fn a_blocked_finding_waits_for_a_person_and_the_others_go_on() {
             landed(&repaired, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]),
         )
         .on("round-2/freeze", frozen(&repaired))
-        .on("round-2/review/adversarial", findings(vec![]));
+        .on("round-2/review/adversarial", findings(vec![]))
+        .on("end/look", frozen(&repaired));
     let (life, view, mut trial) = live(small(), world);
     assert_eq!(life, Life::Parked(Ending::new(Reason::Blocked, "1 blocked")));
     assert_eq!(view.findings[&F2].status, Status::Fixed);
@@ -186,6 +191,137 @@ fn a_blocked_finding_waits_for_a_person_and_the_others_go_on() {
     assert_eq!(reason(&trial.live(workflow, None)), Reason::GoalMet);
     let view = RunView::of(&trial.journal);
     assert_eq!(view.findings[&F1].status, Status::Dismissed { why: Dismissal::Person });
+}
+
+#[test]
+fn a_fix_after_a_dry_pass_is_reviewed_again() {
+    // Only a low finding: the pass is dry, but its fix changes the text.
+    let world = happy().on("round-1/review/adversarial", findings(vec![raised(1, Severity::Low)]));
+    let (life, view, _) = live(small(), world);
+    assert_eq!((reason(&life), view.rounds), (Reason::GoalMet, 2));
+}
+
+#[test]
+fn a_text_that_somebody_changed_after_the_dry_pass_is_reviewed_again() {
+    let world = happy()
+        .on("end/look", frozen("# Plan\n\nsomebody wrote here\n"))
+        .on("round-3/freeze", frozen("# Plan\n\nsomebody wrote here\n"))
+        .on("round-3/review/adversarial", findings(vec![]));
+    let (life, view, trial) = live(small(), world);
+    assert_eq!((reason(&life), view.rounds), (Reason::GoalMet, 3));
+    assert!(
+        trial
+            .journal
+            .iter()
+            .any(|entry| matches!(&entry.event, Event::Warned { text } if text.contains("changed")))
+    );
+}
+
+#[test]
+fn a_pass_of_which_nothing_is_believed_is_not_dry() {
+    let invented = |n: usize| {
+        let mut claim = raised(1, Severity::High);
+        claim.evidence = Evidence::Quote { text: format!("never written {n}") };
+        findings(vec![claim])
+    };
+    let mut world = happy();
+    for round in 1..=3 {
+        world = world
+            .on(&format!("round-{round}/freeze"), frozen(&flawed_text(1)))
+            .on(&format!("round-{round}/review/adversarial"), invented(round));
+    }
+    let (life, _, _) = live(small(), world);
+    assert_eq!(reason(&life), Reason::Rounds);
+}
+
+#[test]
+fn what_a_person_accepts_is_accepted_whole() {
+    let both = flawed_text(2);
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&both))
+        .on("round-1/review/adversarial", findings(vec![raised(1, Severity::High), raised(2, Severity::Low)]))
+        .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Blocked)], false));
+    let (life, _, mut trial) = live(one_iteration(), world);
+    assert_eq!(reason(&life), Reason::FixIterations);
+    let say = |decision: &str, choice: &str| Request::Answer {
+        decision: DecisionId::new(decision),
+        answer: tribunal_core::decision::Answer { choice: choice.into(), note: String::new() },
+    };
+    let requests = vec![say("D2", "accept"), say("D1", "retry")];
+    trial.world = std::mem::take(&mut trial.world)
+        .on("end/wait", Reply::Requests { requests })
+        .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
+        .on(
+            "round-1/fix-1/fix/1/land",
+            landed(&both.replace("flaw 1", "repaired"), vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+        );
+    // The second answer reopens the finding: it is fixed before the acceptance holds.
+    assert_eq!(reason(&trial.live(workflow, None)), Reason::Accepted);
+    let view = RunView::of(&trial.journal);
+    assert_eq!((view.counts().open, view.counts().fixed, view.counts().deferred), (0, 1, 1));
+}
+
+#[test]
+fn a_missing_check_stops_the_run_before_more_fixers_are_paid() {
+    let world = happy().on("round-1/fix-1/fix/1/land", failed(FaultKind::World));
+    let (life, _, mut trial) = live(small(), world);
+    assert_eq!(reason(&life), Reason::Environment);
+    let fixers = trial.world.performed.iter().filter(|key| key.ends_with("/fix/1")).count();
+    assert_eq!(fixers, 1);
+    // Mended and resumed, the same iteration is held again.
+    let repaired = flawed_text(1).replace("flaw 1", "repaired");
+    trial.world.resumes = true;
+    trial.world = std::mem::take(&mut trial.world).on(
+        "round-1/fix-1/fix/1/land",
+        landed(&repaired, vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+    );
+    assert_eq!(reason(&trial.live(workflow, None)), Reason::GoalMet);
+}
+
+#[test]
+fn the_environment_is_nobody_s_attempt() {
+    let world = happy().on("round-1/review/adversarial", failed(FaultKind::NotInstalled));
+    let (_, _, mut trial) = live(small(), world);
+    trial.world.resumes = true;
+    for _ in 0..7 {
+        assert_eq!(reason(&trial.live(workflow, None)), Reason::Environment);
+    }
+    let installed = findings(vec![raised(1, Severity::High)]);
+    trial.world = std::mem::take(&mut trial.world).on("round-1/review/adversarial", installed);
+    assert_eq!(reason(&trial.live(workflow, None)), Reason::GoalMet);
+}
+
+#[test]
+fn a_deferred_finding_that_turns_out_critical_is_fixed() {
+    let settings = Settings { goal: Goal::CriticalOnly, ..small() };
+    let text = flawed_text(1);
+    let repaired = text.replace("flaw 1", "repaired");
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&text))
+        .on("round-1/review/adversarial", findings(vec![raised(1, Severity::Medium)]))
+        .on("round-2/freeze", frozen(&text))
+        .on("round-2/review/adversarial", findings(vec![raised(1, Severity::Critical)]))
+        .on("round-2/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
+        .on(
+            "round-2/fix-1/fix/1/land",
+            landed(&repaired, vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+        )
+        .on("round-3/freeze", frozen(&repaired))
+        .on("round-3/review/adversarial", findings(vec![]))
+        .on("end/look", frozen(&repaired));
+    let (life, view, _) = live(settings, world);
+    assert_eq!(reason(&life), Reason::GoalMet);
+    assert_eq!(view.findings[&F1].status, Status::Fixed);
+}
+
+#[test]
+fn who_says_both_blocked_and_fixed_is_blocked() {
+    let world = happy()
+        .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Fixed), (F1, Said::Blocked)], true))
+        .on("round-2/freeze", frozen(&flawed_text(1)));
+    let (life, view, _) = live(one_iteration(), world);
+    assert_eq!(reason(&life), Reason::Blocked);
+    assert!(matches!(view.findings[&F1].status, Status::Blocked { .. }));
 }
 
 #[test]
@@ -237,7 +373,8 @@ fn too_few_findings_in_round_one_are_asked_for_once_more() {
 #[test]
 fn with_the_goal_critical_only_the_rest_is_deferred() {
     let settings = Settings { goal: Goal::CriticalOnly, ..small() };
-    let world = happy().on("round-2/freeze", frozen(&flawed_text(1)));
+    let same = frozen(&flawed_text(1));
+    let world = happy().on("round-2/freeze", same.clone()).on("end/look", same);
     let (life, view, _) = live(settings, world);
     assert_eq!(reason(&life), Reason::GoalMet);
     assert_eq!(view.findings[&F1].status, Status::Deferred { why: Deferral::Goal });
@@ -260,26 +397,54 @@ fn a_used_up_budget_halts_the_run_and_more_lets_it_go_on() {
 }
 
 /// What must hold however the world behaves.
-fn check_invariants(life: &Life<Ending>, view: &RunView, raised: &BTreeSet<FindingId>, seed: u64) {
+fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) {
+    let view = RunView::of(&trial.journal);
     let counts = Counts::of(view.findings.values());
-    let kept: BTreeSet<FindingId> = view.findings.keys().copied().collect();
-    assert_eq!(&kept, raised, "seed {seed}: a finding was lost");
     let ending = match life {
         Life::Done(ending) | Life::Parked(ending) => ending,
         other => panic!("seed {seed}: {other:?}"),
     };
-    if ending.reason == Reason::GoalMet {
+    // Whatever a reviewer showed is kept by some finding, also where several were merged.
+    let kept: BTreeSet<&str> = view
+        .findings
+        .values()
+        .filter_map(|finding| match &finding.evidence {
+            Evidence::Quote { text } => Some(text.as_str()),
+            Evidence::Absence { .. } => None,
+        })
+        .collect();
+    if ending.reason != Reason::Environment {
+        for quote in recorded_quotes(trial) {
+            assert!(kept.contains(quote.as_str()), "seed {seed}: `{quote}` was lost");
+        }
+    }
+    // What the run would go on with is what people see.
+    let court = trial.journal.iter().rev().find_map(|entry| match &entry.event {
+        Event::Boundary { state, .. } => serde_json::from_value::<Court>(state.clone()).ok(),
+        _ => None,
+    });
+    for finding in court.iter().flat_map(|court| &court.findings) {
+        assert!(view.findings.contains_key(&finding.id), "seed {seed}: {} is unknown to people", finding.id);
+    }
+    if ending.reason.outcome() == Some(Outcome::Resolved) {
         assert_eq!((counts.open, counts.blocked), (0, 0), "seed {seed}: resolved with something open");
+        assert_eq!(view.waiting().count(), 0, "seed {seed}: resolved, and still asking");
     }
     assert!(ending.reason.outcome().is_some(), "seed {seed}: {ending:?}");
 }
 
-fn raised_ids(trial: &Trial<RandomWorld>) -> BTreeSet<FindingId> {
-    let ids = trial.journal.iter().filter_map(|entry| match &entry.event {
-        Event::FindingRaised { finding } => Some(finding.id),
-        _ => None,
-    });
-    ids.collect()
+/// What reviewers showed in the answers that were recorded.
+fn recorded_quotes(trial: &Trial<RandomWorld>) -> BTreeSet<String> {
+    let mut quotes = BTreeSet::new();
+    for entry in &trial.journal {
+        let Event::EffectFinished { reply: Reply::Agent(reply), .. } = &entry.event else { continue };
+        let Content::Findings { raised } = &reply.content else { continue };
+        quotes.extend(raised.iter().filter_map(|raised| match &raised.evidence {
+            Evidence::Quote { text } => Some(text.clone()),
+            Evidence::Absence { .. } => None,
+        }));
+    }
+    quotes
 }
 
 fn random_trial(seed: u64) -> Trial<RandomWorld> {
@@ -289,25 +454,30 @@ fn random_trial(seed: u64) -> Trial<RandomWorld> {
     if seed.is_multiple_of(3) {
         settings.goal = Goal::CriticalOnly;
     }
-    Trial::new(settings, RandomWorld::new(seed), seed)
+    let mut trial = Trial::new(settings, RandomWorld::new(seed), seed);
+    // A door that changes what it has already changed is worse than any real one.
+    if seed.is_multiple_of(4) {
+        trial.mask = |text| text.replace("secret", "secret*");
+    }
+    trial
 }
 
 #[test]
 fn every_run_ends_loses_nothing_and_never_says_resolved_with_something_open() {
     let mut outcomes = BTreeSet::new();
-    for seed in 0..3000 {
+    for seed in 0..2000 {
         let mut trial = random_trial(seed);
         let mut life = trial.live(workflow, None);
         // People resume a few times; whoever never answers leaves it parked.
         for _ in 0..4 {
-            check_invariants(&life, &RunView::of(&trial.journal), &raised_ids(&trial), seed);
+            check_invariants(&life, &trial, seed);
             if matches!(life, Life::Done(_)) {
                 break;
             }
             life = trial.live(workflow, None);
         }
         let view = RunView::of(&trial.journal);
-        check_invariants(&life, &view, &raised_ids(&trial), seed);
+        check_invariants(&life, &trial, seed);
         let limits = &trial.settings.limits;
         let grants =
             view.decisions.iter().filter(|d| d.answer.as_ref().is_some_and(|a| a.choice == "more")).count();
@@ -320,14 +490,14 @@ fn every_run_ends_loses_nothing_and_never_says_resolved_with_something_open() {
 
 #[test]
 fn killed_at_every_write_a_random_review_never_diverges() {
-    for seed in 0..25 {
+    for seed in 0..16 {
         let mut whole = random_trial(seed);
         whole.live(workflow, None);
         for kill_at in (0..whole.journal.len()).step_by(1 + seed as usize % 3) {
             let mut trial = random_trial(seed);
             assert_eq!(trial.live(workflow, Some(kill_at)), Life::Killed);
             let life = trial.live(workflow, None);
-            check_invariants(&life, &RunView::of(&trial.journal), &raised_ids(&trial), seed);
+            check_invariants(&life, &trial, seed);
         }
     }
 }

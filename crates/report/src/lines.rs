@@ -40,10 +40,11 @@ impl<W: Write> Lines<W> {
     }
 
     fn started(&mut self, entry: &Entry, settings: &Settings, build: &str) -> io::Result<()> {
-        let title = format!("review of {} · run {}", settings.subject.title(), entry.run);
-        let title = self.screen.paint(Style::Bold, &title);
-        self.line(0, &format!("{title} · {build}"))?;
-        let limits = self.screen.paint(Style::Dim, &format!("limits: {}", words::limits(&settings.limits)));
+        let title = format!("review of {} · run {} · {build}", settings.subject.title(), entry.run);
+        let title = self.screen.paint(Style::Bold, &self.screen.wrap(0, &title));
+        self.line(0, &title)?;
+        let limits = self.screen.wrap(0, &format!("limits: {}", words::limits(&settings.limits)));
+        let limits = self.screen.paint(Style::Dim, &limits);
         self.line(0, &limits)?;
         let names: Vec<&str> = settings.agents.iter().map(|agent| agent.name.as_str()).collect();
         let fixing = if settings.fix { "" } else { ", review only" };
@@ -63,13 +64,14 @@ impl<W: Write> Lines<W> {
         let place = finding.place.as_ref().map(|place| format!("line {}", place.line)).unwrap_or_default();
         let raisers: Vec<&str> = finding.raisers.iter().map(|raiser| raiser.role.as_str()).collect();
         let head = format!("{:<4}{:<9}{place:<10}", finding.id.to_string(), finding.severity.as_str());
-        let text = self.screen.fit(4 + head.len(), &finding.description);
+        let text = self.screen.fit(4 + head.chars().count(), &finding.description);
         let head = self.screen.severity(finding.severity, &head);
         self.line(4, &format!("{head}{text}"))?;
         let indent = 27;
         let raised = match &finding.status {
             Status::Dismissed { why: Dismissal::Ungrounded } => {
-                self.screen.paint(Style::Dim, &format!("dismissed, ungrounded: {}", finding.last_note()))
+                let text = format!("dismissed, ungrounded: {}", finding.last_note());
+                self.screen.paint(Style::Dim, &self.screen.fit(indent, &text))
             }
             _ if raisers.len() > 1 => {
                 self.screen.paint(Style::Dim, &format!("raised by {}", raisers.join(" and ")))
@@ -88,6 +90,7 @@ impl<W: Write> Lines<W> {
             Refusal::Check { command, output } => {
                 (format!("a check failed: {}", output.trim()), Some(format!("the check was: {command}")))
             }
+            Refusal::Gutted { before, after } => (format!("of {before} lines it would leave {after}"), None),
             Refusal::Lost { detail } => (detail.clone(), None),
         };
         let mark = self.screen.paint(Style::Bad, "✗");
@@ -107,7 +110,9 @@ impl<W: Write> Lines<W> {
         match event {
             Event::LevelChosen { level, why, panel } => {
                 let seats: Vec<&str> = panel.iter().map(|role| role.as_str()).collect();
-                self.line(0, &format!("panel: {} ({level}: {why})", seats.join(", ")))
+                let text = format!("panel: {} ({level}: {why})", seats.join(", "));
+                let text = self.screen.wrap(0, &text);
+                self.line(0, &text)
             }
             Event::RoundStarted { round, of } => {
                 let title = self.screen.paint(Style::Bold, &format!("round {round} of at most {of}"));
@@ -126,14 +131,14 @@ impl<W: Write> Lines<W> {
             }
             Event::RoundEnded { new, dry, counts, .. } => {
                 let text = match (new, dry) {
-                    (0, true) => "  a dry pass: nothing new".to_string(),
-                    (_, true) => format!("  a dry pass: only {new} of low severity"),
+                    (0, true) => "a dry pass: nothing new".to_string(),
+                    (_, true) => format!("a dry pass: only {new} of low severity"),
                     _ => format!(
-                        "  {new} new; {} to fix",
+                        "{new} new; {} to fix",
                         words::findings(counts.open, &counts.open_by_severity)
                     ),
                 };
-                let text = self.screen.paint(Style::Bold, &text);
+                let text = self.screen.paint(Style::Bold, &self.screen.wrap(2, &text));
                 self.line(0, &text)
             }
             _ => Ok(()),
@@ -143,15 +148,19 @@ impl<W: Write> Lines<W> {
     fn fixing(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::FixersDealt { iteration, wave, hands, .. } => {
-                let fixers = if hands.len() == 1 { "1 fixer" } else { &format!("{} fixers", hands.len()) };
+                self.refused.clear();
+                let fixers = words::count(hands.len() as u32, "fixer");
                 let hands: Vec<String> = hands.iter().map(|hand| ids(hand)).collect();
                 let wave = if *wave > 1 { format!(", wave {wave}") } else { String::new() };
-                self.line(2, &format!("fix iteration {iteration}{wave}: {fixers} for {}", hands.join(" | ")))
+                let text = format!("fix iteration {iteration}{wave}: {fixers} for {}", hands.join(" | "));
+                let text = self.screen.wrap(2, &text);
+                self.line(0, &text)
             }
             Event::PatchLanded { findings, lines, .. } => {
                 self.refused.clear();
                 let mark = self.screen.paint(Style::Good, "✓");
-                self.line(4, &format!("{mark} landed: {} ({lines} lines)", ids(findings)))
+                let lines = words::count(*lines, "line");
+                self.line(4, &format!("{mark} landed: {} ({lines})", ids(findings)))
             }
             Event::PatchRefused { findings, why, .. } => {
                 self.refused.clone_from(findings);
@@ -180,17 +189,21 @@ impl<W: Write> Lines<W> {
     }
 
     fn ended(&mut self, summary: &Summary) -> io::Result<()> {
-        let (style, word) = match summary.outcome {
+        let (style, plain) = match summary.outcome {
             Some(outcome @ (Outcome::Resolved | Outcome::Cancelled)) => (Style::Good, outcome.as_str()),
             Some(outcome @ Outcome::Waiting) => (Style::Warn, outcome.as_str()),
             Some(outcome @ (Outcome::Halted | Outcome::Failed)) => (Style::Bad, outcome.as_str()),
             None => (Style::Warn, "stopped"),
         };
-        let word = self.screen.paint(style, word);
+        let word = self.screen.paint(style, plain);
         let says = summary.reason.row().says;
         let detail = if summary.detail == says { String::new() } else { format!(": {}", summary.detail) };
-        self.line(0, &format!("\n{word} · {says}{detail}"))?;
-        self.line(2, &format!("{} · {}", words::tally(&summary.findings), words::spent(summary)))?;
+        // Wrapped with its first word, painted afterwards: colours have no width.
+        let text = self.screen.wrap(0, &format!("{plain} · {says}{detail}"));
+        self.line(0, &format!("\n{}", text.replacen(plain, &word, 1)))?;
+        let tally = format!("{} · {}", words::tally(&summary.findings), words::spent(summary));
+        let tally = self.screen.wrap(2, &tally);
+        self.line(0, &tally)?;
         if let Some(tracker) = self.view.tracker() {
             let tracker = tracker.to_string();
             self.line(2, &format!("tracker: {tracker}"))?;
@@ -198,10 +211,10 @@ impl<W: Write> Lines<W> {
         let decisions: Vec<String> =
             self.view.waiting().map(|decision| format!("{}: {}", decision.id, decision.question)).collect();
         for decision in decisions {
-            let text = self.screen.fit(8, &decision);
-            self.line(2, &format!("asks {text}"))?;
+            let text = self.screen.wrap(2, &format!("asks {decision}"));
+            self.line(0, &text)?;
         }
-        for (index, step) in words::next_steps(&self.view).iter().enumerate() {
+        for (index, step) in words::next_steps(&self.view, &self.screen.program).iter().enumerate() {
             let lead = if index == 0 { "next:" } else { "" };
             self.line(2, &format!("{lead:<6}{step}"))?;
         }
@@ -211,8 +224,11 @@ impl<W: Write> Lines<W> {
     fn effect(&mut self, key: &Key, effect: &Effect) -> io::Result<()> {
         match effect {
             Effect::Ask { task: Task { brief, .. } } if key.as_str().ends_with("/again") => {
-                let text = if brief.correction.is_empty() { "tried once more" } else { "asked once more" };
-                self.seat((Style::Warn, "↻"), brief.role, text)
+                let text = match brief.correction.as_str() {
+                    "" => "tried once more".to_string(),
+                    why => format!("asked once more: {why}"),
+                };
+                self.seat((Style::Warn, "↻"), brief.role, &text)
             }
             _ => Ok(()),
         }
@@ -228,14 +244,21 @@ impl<W: Write> Reporter for Lines<W> {
         self.view.see(entry);
         match &entry.event {
             Event::RunStarted { settings, build, .. } => self.started(entry, settings, build),
-            Event::RunResumed { life } => self.line(0, &format!("\nrun {} goes on (life {life})", entry.run)),
+            Event::RunResumed { life } => {
+                let subject = self.view.settings.as_ref().map(|settings| settings.subject.title());
+                let text = format!("run {} goes on: review of {}", entry.run, subject.unwrap_or_default());
+                let text = self.screen.paint(Style::Bold, &text);
+                self.line(0, &format!("{text} (start {life})"))
+            }
             Event::EffectStarted { key, effect, .. } => self.effect(key, effect),
             Event::FindingRaised { finding } => self.finding(finding),
             Event::DecisionAnswered { decision, answer } => {
-                self.line(2, &format!("{decision} was answered: {}", answer.choice))
+                let choice = self.screen.fit(24, &answer.choice);
+                self.line(2, &format!("{decision} was answered: {choice}"))
             }
             Event::Warned { text } => {
                 let mark = self.screen.paint(Style::Warn, "[W]");
+                let text = self.screen.fit(6, text);
                 self.line(2, &format!("{mark} {text}"))
             }
             Event::RunParked(summary) | Event::RunFinished(summary) => self.ended(summary),

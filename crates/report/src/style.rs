@@ -1,13 +1,24 @@
 //! Colours and widths, as the binary found them.
 
-use tribunal_core::{finding::Severity, text::cut};
+use tribunal_core::{
+    finding::Severity,
+    text::{cut, fold_line},
+};
 
 /// How to draw: with or without colour, at most so wide.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Screen {
+    /// How hints call us: `tribunal`, or `tribunal -C DIR`.
+    pub program: String,
     pub colour: bool,
     /// None: not a terminal, lines are as long as they are.
     pub width: Option<usize>,
+}
+
+impl Default for Screen {
+    fn default() -> Self {
+        Screen { program: "tribunal".into(), colour: false, width: None }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +59,7 @@ impl Screen {
     pub fn wrap(&self, indent: usize, text: &str) -> String {
         let width = self.width.map_or(usize::MAX, |width| width.saturating_sub(indent + 1).max(20));
         let mut lines = vec![String::new()];
-        for word in text.split_whitespace() {
+        for word in fold_line(text).split_whitespace() {
             let last = lines.len() - 1;
             let used = lines[last].chars().count();
             if used > 0 && used + 1 + word.chars().count() > width {
@@ -66,7 +77,7 @@ impl Screen {
 
     /// Cuts `text` so that it fits behind `used` columns.
     pub fn fit(&self, used: usize, text: &str) -> String {
-        let one_line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let one_line = fold_line(text);
         match self.width {
             Some(width) => cut(&one_line, width.saturating_sub(used + 1).max(20)),
             None => one_line,

@@ -76,15 +76,20 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
             let _ = writeln!(out, "  {} · {}", words::tally(&view.counts()), words::spent(summary));
         }
         None => {
-            let _ = writeln!(out, "  {} rounds held · {}", view.rounds, words::tally(&view.counts()));
+            let _ = writeln!(
+                out,
+                "  {} held · {}",
+                words::count(view.rounds, "round"),
+                words::tally(&view.counts())
+            );
         }
     }
     if let Some(tracker) = view.tracker() {
         let _ = writeln!(out, "  tracker: {tracker}");
     }
-    let mut steps = crate::next_steps(view);
+    let mut steps = crate::next_steps(view, &screen.program);
     if standing.word() == "died" {
-        steps.insert(0, format!("tribunal resume {run}"));
+        steps.insert(0, format!("{} resume {run}", screen.program));
     }
     for (index, step) in steps.iter().enumerate() {
         let lead = if index == 0 { "next:" } else { "" };

@@ -23,20 +23,29 @@ pub(crate) fn findings(number: u32, by: &BySeverity) -> String {
     }
 }
 
-/// `10 found, 9 fixed, 1 open, 1 dismissed`.
+/// `11 raised: 9 fixed, 1 open, 1 dismissed`.
 pub(crate) fn tally(counts: &Counts) -> String {
-    let mut parts = vec![format!("{} found", counts.total)];
-    let rest = [
+    let parts = [
         (counts.fixed, "fixed"),
         (counts.open, "open"),
         (counts.blocked, "blocked"),
         (counts.deferred, "deferred"),
         (counts.dismissed, "dismissed"),
     ];
-    parts.extend(
-        rest.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")),
-    );
-    parts.join(", ")
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
+    match counts.total + counts.dismissed {
+        0 => "no findings".to_string(),
+        raised => format!("{raised} raised: {}", parts.join(", ")),
+    }
+}
+
+/// `1 line`, `2 lines`.
+pub(crate) fn count(number: u32, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 pub(crate) fn limits(limits: &Limits) -> String {
@@ -74,35 +83,33 @@ pub(crate) fn thousands(number: u64) -> String {
 }
 
 pub(crate) fn spent(summary: &Summary) -> String {
-    let rounds = if summary.rounds == 1 { "round" } else { "rounds" };
-    format!(
-        "{} {rounds} · {} in cost, {} tokens · {}",
-        summary.rounds,
-        summary.cost,
-        thousands(summary.tokens),
-        duration(summary.elapsed_ms)
-    )
+    let cost = match summary.cost.0 {
+        0 => "no cost reported".to_string(),
+        _ => format!("{} in cost", summary.cost),
+    };
+    let rounds = count(summary.rounds, "round");
+    format!("{rounds} · {cost}, {} tokens · {}", thousands(summary.tokens), duration(summary.elapsed_ms))
 }
 
 /// What a person would type next.
-pub fn next_steps(view: &RunView) -> Vec<String> {
+pub fn next_steps(view: &RunView, program: &str) -> Vec<String> {
     let Some(run) = &view.run else { return Vec::new() };
     let mut steps: Vec<String> = Vec::new();
     for decision in view.waiting() {
         let keys: Vec<&str> = decision.choices.iter().map(|choice| choice.key.as_str()).collect();
-        steps.push(format!("tribunal decisions {run}.{} {}", decision.id, keys.join("|")));
+        steps.push(format!("{program} decisions {run}.{} ANSWER    ({})", decision.id, keys.join(", ")));
     }
     match &view.phase {
-        Phase::Parked(_) => steps.push(format!("tribunal resume {run}")),
+        Phase::Parked(_) => steps.push(format!("{program} resume {run}")),
         Phase::Running | Phase::Finished(_) => {}
     }
     let open = view.counts().open > 0;
     match view.summary().and_then(|summary| summary.outcome) {
         Some(Outcome::Resolved) => {
-            steps.push(format!("tribunal findings {run}"));
-            steps.push(format!("tribunal log {run}"));
+            steps.push(format!("{program} findings {run}"));
+            steps.push(format!("{program} log {run}"));
         }
-        _ if open => steps.push(format!("tribunal findings {run}")),
+        _ if open => steps.push(format!("{program} findings {run}")),
         _ => {}
     }
     steps

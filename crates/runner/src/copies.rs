@@ -18,8 +18,9 @@ use crate::files::write_atomically;
 /// More than this is not copied for every task.
 const MOST_FILES: usize = 5_000;
 const MOST_BYTES: u64 = 128 << 20;
-/// Never part of a copy.
-const NEVER: [&str; 4] = [".git", ".tribunal", "node_modules", "target"];
+/// Never part of a copy, and never part of a patch: what tools leave behind when they run.
+const NEVER: [&str; 7] =
+    [".git", ".tribunal", "node_modules", "target", "__pycache__", ".pytest_cache", ".venv"];
 
 /// Relative path to content hash.
 pub(crate) type Manifest = BTreeMap<String, Hash>;
@@ -72,13 +73,25 @@ impl Copy {
                 fs::create_dir_all(folder)?;
             }
             fs::write(&to, &bytes)?;
-            fs::set_permissions(&to, fs::metadata(&from)?.permissions())?;
+            if let Ok(meta) = fs::metadata(&from) {
+                fs::set_permissions(&to, meta.permissions())?;
+            }
             manifest.insert(path, Hash::of(&bytes));
         }
         let base = fs::read(tree.join(subject))?;
         fs::write(self.folder.join("base"), base)?;
         let json = serde_json::to_vec(&manifest).map_err(io::Error::other)?;
         write_atomically(&self.manifest_path(), &json)
+    }
+
+    /// Puts the subject back as it was, if somebody changed it.
+    pub fn restore(&self, subject: &str) -> io::Result<()> {
+        let base = self.base()?;
+        let path = self.tree().join(subject);
+        if fs::read(&path).is_ok_and(|now| now == base.as_bytes()) {
+            return Ok(());
+        }
+        write_atomically(&path, base.as_bytes())
     }
 
     /// The subject as it was when the copy was made.
@@ -125,7 +138,7 @@ fn hashes(tree: &Path) -> io::Result<Manifest> {
             let kind = item.file_type()?;
             let path = item.path();
             if kind.is_dir() {
-                if item.file_name() != ".git" {
+                if !NEVER.iter().any(|never| item.file_name() == *never) {
                     folders.push(path);
                 }
                 continue;
@@ -169,6 +182,9 @@ fn tracked(root: &Path) -> Option<Vec<String>> {
         .args(["--no-optional-locks", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
         .env("LC_ALL", "C")
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()

@@ -6,19 +6,65 @@ use std::{
     path::Path,
 };
 
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process},
+};
+
+use crate::fault;
+
+/// How our temporary files are called: this and the number of the process that makes them.
+const TEMPORARY: &str = ".tribunal-tmp-";
+
 /// Temporary file in the same folder, sync, rename, sync the folder. Keeps the old file's permissions.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut temporary = tempfile::Builder::new().prefix(".tribunal-").tempfile_in(folder)?;
-    temporary.write_all(bytes)?;
-    temporary.as_file().set_permissions(match fs::metadata(path) {
-        Ok(old) => old.permissions(),
-        Err(_) => default_permissions(),
-    })?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(path).map_err(|failed| failed.error)?;
-    File::open(folder)?.sync_all()
+    Replacement::prepare(path, bytes)?.put()
+}
+
+/// A file's new content, durable and ready to be put in place.
+pub(crate) struct Replacement<'a> {
+    path: &'a Path,
+    temporary: tempfile::NamedTempFile,
+}
+
+impl<'a> Replacement<'a> {
+    pub fn prepare(path: &'a Path, bytes: &[u8]) -> io::Result<Replacement<'a>> {
+        let folder = folder_of(path);
+        fs::create_dir_all(folder)?;
+        let prefix = format!("{TEMPORARY}{}-", std::process::id());
+        let mut temporary = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
+        temporary.write_all(bytes)?;
+        temporary.as_file().set_permissions(match fs::metadata(path) {
+            Ok(old) => old.permissions(),
+            Err(_) => default_permissions(),
+        })?;
+        temporary.as_file().sync_all()?;
+        Ok(Replacement { path, temporary })
+    }
+
+    pub fn put(self) -> io::Result<()> {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        fault::point(&format!("write:{name}"), "before");
+        self.temporary.persist(self.path).map_err(|failed| failed.error)?;
+        fault::point(&format!("write:{name}"), "after");
+        File::open(folder_of(self.path))?.sync_all()
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Removes temporary files that a killed process left in a folder.
+pub(crate) fn sweep(folder: &Path) {
+    for item in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = item.file_name();
+        let maker =
+            name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)?.split('-').next()?.parse().ok());
+        if maker.and_then(Pid::from_raw).is_some_and(|maker| test_kill_process(maker) == Err(Errno::SRCH)) {
+            let _ = fs::remove_file(item.path());
+        }
+    }
 }
 
 /// Temporary files are private; what we leave behind is an ordinary file.
@@ -42,5 +88,24 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path().join("new")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_what_a_dead_process_of_ours_left_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let dead = {
+            let mut child = std::process::Command::new("true").spawn().unwrap();
+            child.wait().unwrap();
+            child.id()
+        };
+        let own = std::process::id();
+        let kept = [format!("{TEMPORARY}{own}-x1"), "a.md".into(), ".hidden".into(), format!("{TEMPORARY}x")];
+        for name in kept.iter().chain([&format!("{TEMPORARY}{dead}-x1")]) {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        sweep(folder.path());
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, kept.len());
+        assert!(kept.iter().all(|name| folder.path().join(name).exists()));
     }
 }

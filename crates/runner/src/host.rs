@@ -1,17 +1,18 @@
 //! The embedded host: one workflow on one thread, effects in parallel beside it, everything recorded before and after.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, pin::Pin, sync::Arc};
 
 use tokio::{
     sync::{mpsc::UnboundedReceiver, watch},
     task::{self, JoinError, JoinSet},
 };
 use tribunal_core::{
+    decision::Decision,
     desk::{Ask, Desk, Divergence, History, Turn, finished},
     effect::{Effect, Reply, Request},
     event::{Draft, Entry, Event},
     host::Parked,
-    ids::{DecisionId, Key},
+    ids::Key,
     progress::Progress,
     reason::{Ending, Reason},
     review::{Court, review},
@@ -19,7 +20,7 @@ use tribunal_core::{
 use tribunal_store::StoreError;
 
 use crate::{
-    effects::{Performed, World, answers_in_files, perform, world_fault},
+    effects::{Performed, World, answers_in_files, perform, remove_page, world_fault},
     journal::{Journal, split},
 };
 
@@ -68,21 +69,32 @@ pub(crate) struct Host<'a> {
     pub answered_at_once: bool,
 }
 
+type Workflow<'a> = Pin<Box<dyn Future<Output = Result<Ending, Parked>> + 'a>>;
+
+/// The workflow from a recorded state, or from the beginning.
+fn enter<'a>(desk: &'a Desk, state: Option<serde_json::Value>) -> Result<Workflow<'a>, HostError> {
+    let court: Court = match state {
+        Some(state) => serde_json::from_value(state).map_err(HostError::State)?,
+        None => Court::default(),
+    };
+    Ok(Box::pin(review(desk, court)))
+}
+
 impl Host<'_> {
     /// Runs the workflow from where the journal left it to its end or to where it parks.
     pub async fn drive(&mut self, entries: Vec<Entry>) -> Result<Ending, HostError> {
         let history = History::of(entries);
-        let court: Court = match &history.state {
-            Some(state) => serde_json::from_value(state.clone()).map_err(HostError::State)?,
-            None => Court::default(),
-        };
+        let state = history.state.clone();
         let desk = Desk::open(self.world.settings.clone(), history);
-        let mut workflow: std::pin::Pin<Box<dyn Future<Output = _>>> = Box::pin(review(&desk, court));
+        let mut workflow = enter(&desk, state)?;
         loop {
             match desk.turn(&mut workflow) {
                 Turn::Diverged(divergence) => return Err(divergence.into()),
                 Turn::Waiting { drafts, asks } => {
-                    self.take_turn(&desk, drafts, asks).await?;
+                    // Behind a boundary the run goes on from what was recorded, exactly as a resumed one would.
+                    if let Some(recorded) = self.take_turn(&desk, drafts, asks).await? {
+                        workflow = enter(&desk, Some(recorded))?;
+                    }
                 }
                 Turn::Done { drafts, value } => {
                     self.record(drafts).await?;
@@ -92,31 +104,47 @@ impl Host<'_> {
         }
     }
 
-    /// Records what the workflow said, starts what it asked for, waits for one thing to happen.
+    /// Records what the workflow said, starts what it asked for, waits for one thing to happen. `Some`: a boundary was
+    /// crossed, with this state.
     async fn take_turn(
         &mut self,
         desk: &Desk,
         mut drafts: Vec<Draft>,
         asks: Vec<Ask>,
-    ) -> Result<(), HostError> {
+    ) -> Result<Option<serde_json::Value>, HostError> {
+        if *self.stop.borrow_and_update() > Stop::GoOn {
+            // Nothing new starts; what is not recorded here is asked for again by the next life.
+            desk.park(Ending::plain(Reason::Stopped));
+            return Ok(None);
+        }
         let boundary = drafts.pop_if(|last| matches!(last.event, Event::Boundary { .. }));
-        let crossing = boundary.is_some();
         self.record(drafts).await?;
         for ask in asks {
             self.start(desk, ask).await?;
         }
         if let Some(boundary) = boundary {
-            while let Some(done) = self.running.join_next_with_id().await {
-                self.finish(desk, done, true).await?;
-            }
-            let entries = self.record(vec![boundary]).await?;
-            desk.crossed(entries.last().map_or_else(|| self.journal.now(), |entry| entry.at));
+            return self.cross(desk, boundary).await.map(Some);
         }
-        if crossing || self.answered_at_once {
-            self.answered_at_once = false;
-            return Ok(());
+        if std::mem::take(&mut self.answered_at_once) {
+            return Ok(None);
         }
-        self.wait(desk).await
+        self.wait(desk).await.map(|()| None)
+    }
+
+    /// Waits for what is under way, records the boundary, clears the desks of the stretch. Gives the state as recorded.
+    async fn cross(&mut self, desk: &Desk, boundary: Draft) -> Result<serde_json::Value, HostError> {
+        while let Some(done) = self.running.join_next_with_id().await {
+            self.finish(desk, done, true).await?;
+        }
+        let entries = self.record(vec![boundary]).await?;
+        let Some(Entry { at, event: Event::Boundary { state, .. }, .. }) = entries.into_iter().next() else {
+            return Err(HostError::Stuck);
+        };
+        desk.crossed(at);
+        let work = self.world.project.work(&self.world.run);
+        // No effect of a later stretch refers to these copies.
+        let _ = task::spawn_blocking(move || std::fs::remove_dir_all(work)).await;
+        Ok(state)
     }
 
     async fn wait(&mut self, desk: &Desk) -> Result<(), HostError> {
@@ -165,8 +193,8 @@ impl Host<'_> {
         waiting: Option<(Ending, bool)>,
     ) -> Result<(), HostError> {
         let (taken, mut requests) = split(self.journal.requests()?);
-        let files = self.answers_in_files();
-        requests.extend(files.iter().map(|(_, request)| request.clone()));
+        let open: Vec<Decision> = self.journal.view().waiting().cloned().collect();
+        requests.extend(answers_in_files(&self.world, &open));
         if let Some((ending, again)) = waiting {
             if again {
                 requests.push(Request::Resume);
@@ -179,19 +207,17 @@ impl Host<'_> {
         }
         let draft = finished(key, desk.stretch(), Reply::Requests { requests });
         let (entry, reply) = self.journal.record_reply(draft, Vec::new(), taken).await?;
-        for (path, _) in files {
-            // Taken in and recorded; a file that stays would only be pointed out as answered already.
-            let _ = std::fs::remove_file(path);
+        if let Reply::Requests { requests } = &reply {
+            for request in requests {
+                if let Request::Answer { decision, .. } = request {
+                    remove_page(&self.world, decision);
+                }
+            }
         }
         (self.sink)(Seen::Entry(&entry));
         desk.deliver(key, entry.at, reply)?;
         self.answered_at_once = true;
         Ok(())
-    }
-
-    fn answers_in_files(&self) -> Vec<(PathBuf, Request)> {
-        let open: Vec<DecisionId> = self.journal.view().waiting().map(|d| d.id.clone()).collect();
-        answers_in_files(&self.world.project, &self.world.run, &self.world.settings, &open)
     }
 
     async fn record(&mut self, drafts: Vec<Draft>) -> Result<Vec<Entry>, HostError> {
@@ -232,7 +258,8 @@ impl Host<'_> {
     async fn close(&mut self, desk: &Desk, value: Result<Ending, Parked>) -> Result<Ending, HostError> {
         loop {
             if *self.stop.borrow_and_update() == Stop::Now {
-                self.running.shutdown().await;
+                // What had already ended is still joined and recorded: it was paid for.
+                self.running.abort_all();
             }
             tokio::select! {
                 done = self.running.join_next_with_id() => match done {

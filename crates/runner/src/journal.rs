@@ -17,7 +17,7 @@ use tribunal_core::{
 };
 use tribunal_store::{Batch, NewEntry, Store, StoreError, StoredRequest};
 
-use crate::mask::Masker;
+use crate::{fault, mask::Masker};
 
 /// A run's journal, open for writing.
 #[derive(Debug)]
@@ -50,10 +50,6 @@ impl Journal {
 
     pub fn view(&self) -> &RunView {
         &self.view
-    }
-
-    pub fn store(&self) -> &Store {
-        &self.store
     }
 
     pub fn requests(&self) -> Result<Vec<StoredRequest>, StoreError> {
@@ -134,7 +130,7 @@ impl Journal {
 }
 
 /// Masks every string in a value; keys are ours. True: something was masked.
-fn mask_all(masker: &Masker, value: &mut Value) -> bool {
+pub(crate) fn mask_all(masker: &Masker, value: &mut Value) -> bool {
     match value {
         Value::String(text) => match masker.mask(text) {
             std::borrow::Cow::Borrowed(_) => false,
@@ -158,22 +154,4 @@ fn mask_all(masker: &Masker, value: &mut Value) -> bool {
 /// Requests as a reply; the numbers to mark as taken.
 pub(crate) fn split(stored: Vec<StoredRequest>) -> (Vec<i64>, Vec<Request>) {
     stored.into_iter().map(|stored| (stored.id, stored.request)).unzip()
-}
-
-/// Kill points for the crash test: `TRIBUNAL_FAULT=before:0:started:round-1/freeze`.
-mod fault {
-    #[cfg(feature = "fault-points")]
-    pub(super) fn point(id: &str, when: &str) {
-        let wanted = std::env::var("TRIBUNAL_FAULT").unwrap_or_default();
-        if wanted.split_once(':') == Some((when, id)) {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-            // The signal is on its way; nothing more may happen.
-            loop {
-                std::thread::park();
-            }
-        }
-    }
-
-    #[cfg(not(feature = "fault-points"))]
-    pub(super) fn point(_: &str, _: &str) {}
 }

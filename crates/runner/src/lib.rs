@@ -8,6 +8,7 @@
 
 mod copies;
 mod effects;
+mod fault;
 mod files;
 pub mod host;
 pub mod journal;

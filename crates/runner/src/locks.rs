@@ -4,6 +4,7 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{self, Read, Seek, Write},
     path::Path,
+    time::Duration,
 };
 
 use tribunal_core::ids::{Hash, RunId};
@@ -31,7 +32,7 @@ pub(crate) fn take(folder: &Path, what: &str, run: &RunId) -> Result<Lock, Locke
         .truncate(false)
         .open(path)
         .map_err(Locked::Failed)?;
-    match file.try_lock() {
+    match try_lock(&file) {
         Ok(()) => {
             // Only for the message that somebody else gets; the lock itself is the kernel's.
             let written = file.set_len(0).and_then(|()| write!(file, "{run}"));
@@ -45,6 +46,18 @@ pub(crate) fn take(folder: &Path, what: &str, run: &RunId) -> Result<Lock, Locke
         }
         Err(TryLockError::Error(cause)) => Err(Locked::Failed(cause)),
     }
+}
+
+/// Somebody who only looks ([`is_held`]) or has just been killed holds the lock for a moment; that must not turn anybody
+/// away.
+fn try_lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..50 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+            other => return other,
+        }
+    }
+    file.try_lock()
 }
 
 /// Whether some process works on the run.

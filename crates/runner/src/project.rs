@@ -13,7 +13,7 @@ pub struct Project {
     root: PathBuf,
 }
 
-/// Files and folders that make a folder a project's root, the surest first.
+/// Files and folders that make a folder a project's root: the nearest folder with any of them is it.
 const MARKS: [&str; 4] = ["tribunal.yaml", ".tribunal", "_bmad", ".git"];
 
 impl Project {
@@ -48,6 +48,11 @@ impl Project {
 
     pub(crate) fn work(&self, run: &RunId) -> PathBuf {
         self.home().join("work").join(run.as_str())
+    }
+
+    /// Subjects as they were before a run's first landing.
+    pub fn originals(&self, run: &RunId) -> PathBuf {
+        self.home().join("originals").join(run.as_str())
     }
 
     /// The folder of a task's copies.

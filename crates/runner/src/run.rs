@@ -1,6 +1,6 @@
 //! Starting and resuming runs.
 
-use std::{collections::HashMap, io, sync::Arc, time::SystemTime};
+use std::{collections::HashMap, io, path::Path, sync::Arc, time::SystemTime};
 
 use tokio::{
     sync::{mpsc::unbounded_channel, watch},
@@ -8,19 +8,21 @@ use tokio::{
 };
 use tribunal_agents::driver::Whereabouts;
 use tribunal_core::{
+    decision::Decision,
     event::{Draft, Entry, Event},
     ids::{Hash, RunId},
     reason::Ending,
     review::{VERSION, WORKFLOW},
-    settings::{DriverSpec, Settings},
+    settings::Settings,
     view::{Phase, RunView},
 };
 use tribunal_store::{Store, StoreError};
 
 use crate::{
-    effects::World,
+    effects::{World, unusable_answers},
+    files,
     host::{Host, HostError, Seen, Stop},
-    journal::Journal,
+    journal::{Journal, mask_all},
     locks::{self, Lock, Locked},
     mask::Masker,
     project::Project,
@@ -75,6 +77,8 @@ impl Runner {
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
         let run = new_run_id(&store, &settings)?;
+        self.sweep(&run, &settings);
+        self.sweep_copies(&store);
         let _locks = self.lock(&run, &settings, &home)?;
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &[]);
         let started = Draft {
@@ -109,6 +113,7 @@ impl Runner {
         let entries = store.entries(run, 0)?;
         let view = RunView::of(&entries);
         check_resumable(run, &entries, &view)?;
+        self.sweep(run, &settings);
         let life = view.lives + 1;
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &entries);
         let resumed = Draft { id: format!("run_resumed:{life}"), event: Event::RunResumed { life } };
@@ -166,18 +171,47 @@ impl Runner {
     /// Settings are pinned in the journal, and the journal is masked: a command line with a secret in it would come back
     /// broken.
     fn refuse_secrets(&self, settings: &Settings) -> Result<(), RunError> {
-        let argv = settings.agents.iter().flat_map(|agent| match &agent.driver {
-            DriverSpec::Command { argv } => argv.clone(),
-            DriverSpec::Replay { script, .. } => vec![script.clone()],
-        });
-        let texts = argv.chain(settings.verify.iter().cloned()).chain([settings.subject.title()]);
-        for text in texts {
-            let masked = self.masker.mask(&text);
-            if masked != text {
-                return Err(RunError::SecretInSettings { place: masked.into_owned() });
+        let unwritable = |cause| RunError::Store(StoreError::Unwritable(cause));
+        let mut value = serde_json::to_value(settings).map_err(unwritable)?;
+        if !mask_all(&self.masker, &mut value) {
+            return Ok(());
+        }
+        Err(RunError::SecretInSettings { place: masked_string(&value).unwrap_or_default() })
+    }
+
+    /// Files of decisions in which somebody wrote what is no answer.
+    pub fn unusable_answers(project: &Project, view: &RunView) -> Vec<String> {
+        let (Some(run), Some(settings)) = (&view.run, &view.settings) else { return Vec::new() };
+        let open: Vec<Decision> = view.waiting().cloned().collect();
+        unusable_answers(project, settings, run, &open)
+    }
+
+    /// Copies of runs that had ended when they were killed.
+    fn sweep_copies(&self, store: &Store) {
+        let folders = std::fs::read_dir(self.project.home().join("work")).into_iter().flatten().flatten();
+        for folder in folders {
+            let run = RunId::new(folder.file_name().to_string_lossy());
+            let ended = store.entries(&run, 0).is_ok_and(|entries| {
+                matches!(entries.last().map(|entry| &entry.event), Some(Event::RunFinished(_)))
+            });
+            if ended {
+                let _ = std::fs::remove_dir_all(folder.path());
             }
         }
-        Ok(())
+    }
+
+    /// What a killed life of this run may have left beside the person's files.
+    fn sweep(&self, run: &RunId, settings: &Settings) {
+        let root = self.project.root();
+        let reviews = root.join(&settings.reviews);
+        let awaiting = reviews.with_file_name("awaiting-human");
+        let mut folders = vec![reviews, awaiting];
+        if let Some(own) = settings.subject.path().and_then(|path| Path::new(path).parent()) {
+            folders.extend([root.join(own), self.project.originals(run).join(own)]);
+        }
+        for folder in folders {
+            files::sweep(&folder);
+        }
     }
 
     fn open_home(&self) -> Result<std::path::PathBuf, RunError> {
@@ -202,6 +236,15 @@ impl Runner {
     }
 }
 
+fn masked_string(value: &serde_json::Value) -> Option<String> {
+    match value {
+        serde_json::Value::String(text) => text.contains("[masked:").then(|| text.clone()),
+        serde_json::Value::Array(items) => items.iter().find_map(masked_string),
+        serde_json::Value::Object(map) => map.values().find_map(masked_string),
+        _ => None,
+    }
+}
+
 fn run_lock(run: &RunId) -> String {
     format!("run {run}")
 }
@@ -211,7 +254,8 @@ fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Set
     else {
         return Err(RunError::NoRun { run: run.clone() });
     };
-    if workflow != WORKFLOW || *version != VERSION {
+    let newer = entries.iter().any(|entry| entry.event == Event::Unknown);
+    if workflow != WORKFLOW || *version != VERSION || newer {
         return Err(RunError::OtherVersion {
             run: run.clone(),
             workflow: workflow.clone(),

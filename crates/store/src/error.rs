@@ -9,6 +9,9 @@ pub enum StoreError {
         path.display()
     )]
     Newer { path: PathBuf, found: i32, known: i32 },
+    /// Its first writer was killed before it wrote anything.
+    #[error("{} is empty", path.display())]
+    Empty { path: PathBuf },
     #[error("{} is not a Tribunal journal", path.display())]
     Foreign { path: PathBuf },
     #[error("{} cannot be created: {cause}", path.display())]

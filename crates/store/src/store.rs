@@ -8,10 +8,12 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use serde::Deserialize;
 use tribunal_core::{
     effect::Request,
-    event::Entry,
+    event::{Entry, Event},
     ids::{Hash, RunId},
+    stamp::Stamp,
 };
 
 use crate::{
@@ -21,7 +23,7 @@ use crate::{
 };
 
 const FILE: &str = "journal.db";
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY: Duration = Duration::from_secs(30);
 
 /// A project's journal. Reading works while another process writes.
 pub struct Store {
@@ -77,6 +79,9 @@ impl Store {
         let reader =
             open_reader(&path).map_err(|cause| StoreError::Database { path: path.clone(), cause })?;
         let format = check(&reader, &path, false)?;
+        if format == 0 {
+            return Err(StoreError::Empty { path });
+        }
         Ok(Store { path, reader, writer: None, format })
     }
 
@@ -120,7 +125,13 @@ impl Store {
             (None, Some(hash)) => self.blob(&Hash::new(hash))?,
             (None, None) => Vec::new(),
         };
-        serde_json::from_slice(&bytes).map_err(|cause| StoreError::Entry { run: run.to_string(), seq, cause })
+        match serde_json::from_slice(&bytes) {
+            Ok(entry) => Ok(entry),
+            // A newer build may have written a part that this one does not know: the envelope is still readable.
+            Err(_) => serde_json::from_slice::<Envelope>(&bytes)
+                .map(|Envelope { v, run, seq, id, at }| Entry { v, run, seq, id, at, event: Event::Unknown })
+                .map_err(|cause| StoreError::Entry { run: run.to_string(), seq, cause }),
+        }
     }
 
     /// All runs, oldest first.
@@ -166,22 +177,49 @@ impl Store {
     }
 }
 
+/// An entry without its event.
+#[derive(Deserialize)]
+struct Envelope {
+    v: u16,
+    run: RunId,
+    seq: u64,
+    id: String,
+    at: Stamp,
+}
+
 type RawEntry = (u64, Option<String>, Option<String>);
 
 fn raw_entry(row: &Row<'_>) -> rusqlite::Result<RawEntry> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
-/// A file in a folder that may not be written is read as it is, without the shared memory that WAL wants.
+/// A reader recovers what a killed writer left, so it opens for writing where it may and then writes nothing. A file in a
+/// folder that may not be written is read as it is, without the shared memory that WAL wants.
 fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
-    let probe = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0));
-    if !matches!(&probe, Err(cause) if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen)) {
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let probe = |connection: Connection| -> rusqlite::Result<Connection> {
+        connection.busy_timeout(BUSY)?;
+        connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))?;
+        Ok(connection)
+    };
+    let writable =
+        Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(probe);
+    if let Ok(connection) = writable {
+        connection.pragma_update(None, "query_only", true)?;
         return Ok(connection);
     }
-    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)
+    let read_only =
+        Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(probe);
+    match read_only {
+        Err(cause) if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) => {
+            let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            let immutable = format!("file:{escaped}?immutable=1");
+            Connection::open_with_flags(immutable, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)
+        }
+        // What is wrong with the file itself is found out by whoever checks it.
+        Err(cause) if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
+            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)
+        }
+        other => other,
+    }
 }

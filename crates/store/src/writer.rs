@@ -151,17 +151,25 @@ fn write(to: &Connection, batch: &Batch) -> Result<Vec<Entry>, WriteError> {
     batch.entries.iter().map(|entry| write_entry(to, entry)).collect()
 }
 
+const RECORDED: &str = "
+    SELECT coalesce(cast(e.body AS BLOB), b.body)
+    FROM events e LEFT JOIN blobs b ON b.hash = e.blob
+    WHERE e.run = ?1 AND e.id = ?2";
+
 fn write_entry(to: &Connection, new: &NewEntry) -> Result<Entry, WriteError> {
     let run = new.run.as_str();
-    let known: Option<u64> = to
-        .prepare_cached("SELECT seq FROM events WHERE run = ?1 AND id = ?2")?
-        .query_row(params![run, new.draft.id], |row| row.get(0))
+    let known = to
+        .prepare_cached(RECORDED)?
+        .query_row(params![run, new.draft.id], |row| row.get::<_, Vec<u8>>(0))
         .optional()?;
-    let next = || -> rusqlite::Result<u64> {
-        let mut last = to.prepare_cached("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?1")?;
-        last.query_row([run], |row| row.get::<_, u64>(0)).map(|last| last + 1)
-    };
-    let seq = known.map_or_else(next, Ok)?;
+    // Recorded before: what stands there is what counts.
+    if let Some(body) = known {
+        return Ok(serde_json::from_slice(&body)?);
+    }
+    let last: u64 = to
+        .prepare_cached("SELECT coalesce(max(seq), 0) FROM events WHERE run = ?1")?
+        .query_row([run], |row| row.get(0))?;
+    let seq = last + 1;
     let entry = Entry {
         v: EVENT_VERSION,
         run: new.run.clone(),
@@ -170,9 +178,6 @@ fn write_entry(to: &Connection, new: &NewEntry) -> Result<Entry, WriteError> {
         at: new.at,
         event: new.draft.event.clone(),
     };
-    if known.is_some() {
-        return Ok(entry);
-    }
     let json = serde_json::to_string(&entry)?;
     let (body, blob) =
         if json.len() > INLINE { (None, Some(put_blob(to, json.as_bytes())?)) } else { (Some(json), None) };

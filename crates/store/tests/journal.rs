@@ -44,7 +44,9 @@ fn entries_are_numbered_and_one_written_twice_is_one() {
     let store = Store::open(folder.path()).unwrap();
     assert_eq!(store.append(note("a", "one")).unwrap()[0].seq, 1);
     assert_eq!(store.append(note("b", "two")).unwrap()[0].seq, 2);
-    assert_eq!(store.append(note("a", "one")).unwrap()[0].seq, 1);
+    let again = store.append(note("a", "something else")).unwrap();
+    assert_eq!(again[0].seq, 1);
+    assert_eq!(again[0].event, Event::Warned { text: "one".into() }, "what was recorded first holds");
     assert_eq!(texts(&store), ["one", "two"]);
     assert_eq!(store.runs().unwrap(), [run()]);
 }
@@ -125,12 +127,28 @@ fn a_newer_file_is_read_but_not_written() {
             "INSERT INTO events (run, seq, id, kind, wall_ms, body) VALUES ('prd-k3f9', 2, 'b', 'dreamt', 0, '{future}')"
         ),
     );
+    let nested = future.replace("dreamt", "effect_started").replace("\"b\"", "\"c\"").replace(":2", ":3");
+    poke(
+        folder.path(),
+        &format!(
+            "INSERT INTO events (run, seq, id, kind, wall_ms, body) VALUES ('prd-k3f9', 3, 'c', 'x', 0, '{nested}')"
+        ),
+    );
     let error = Store::open(folder.path()).unwrap_err();
     assert!(matches!(error, StoreError::Newer { .. }), "{error}");
     assert!(error.to_string().contains("newer Tribunal"), "{error}");
     let reader = Store::open_read_only(folder.path()).unwrap();
     assert!(reader.is_newer().is_some());
-    assert_eq!(texts(&reader), ["one", "unknown"]);
+    assert_eq!(texts(&reader), ["one", "unknown", "unknown"]);
+}
+
+#[test]
+fn a_journal_whose_first_writer_was_killed_at_once_is_empty_and_can_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("journal.db"), "").unwrap();
+    assert!(matches!(Store::open_read_only(folder.path()), Err(StoreError::Empty { .. })));
+    Store::open(folder.path()).unwrap().append(note("a", "one")).unwrap();
+    assert_eq!(texts(&Store::open_read_only(folder.path()).unwrap()), ["one"]);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub struct Command {
     pub folder: PathBuf,
     /// Added to our own environment.
     pub env: BTreeMap<String, String>,
+    /// Taken out of it.
+    pub without: Vec<String>,
     pub input: Vec<u8>,
     pub deadline: Duration,
     /// Between asking the group to end and killing it.
@@ -117,6 +119,9 @@ fn start(command: &Command) -> Result<Child, StartError> {
         .stderr(Stdio::piped())
         .process_group(0)
         .kill_on_drop(true);
+    for name in &command.without {
+        build.env_remove(name);
+    }
     die_with_parent(&mut build);
     build.spawn().map_err(|cause| {
         let program = command.program.clone();

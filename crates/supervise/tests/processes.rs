@@ -11,6 +11,7 @@ fn shell(script: &str) -> Command {
         args: vec!["-c".into(), script.into()],
         folder: std::env::temp_dir(),
         env: BTreeMap::new(),
+        without: Vec::new(),
         input: Vec::new(),
         deadline: Duration::from_secs(60),
         grace: Duration::from_millis(200),

@@ -13,3 +13,15 @@ pub mod trial;
 pub use dice::Dice;
 pub use random::{RandomWorld, Temper};
 pub use scripted::ScriptedWorld;
+
+/// Journals of released builds, one entry a line: newer builds must go on from every line of them, and draw them.
+pub const RECORDED: [(&str, &str); 1] = [("0.1.0", include_str!("../fixtures/review-0.1.0.jsonl"))];
+
+/// The entries of a recorded journal. Panics on one that cannot be read: that is what its test is for.
+pub fn entries(journal: &str) -> Vec<tribunal_core::event::Entry> {
+    let read = |line| match serde_json::from_str(line) {
+        Ok(entry) => entry,
+        Err(cause) => panic!("{cause}: {line}"),
+    };
+    journal.lines().map(read).collect()
+}

@@ -119,7 +119,7 @@ impl RandomWorld {
         Raised {
             severity: *self.dice.pick(&Severity::ALL),
             category: "sample".into(),
-            description: format!("{quote} is a flaw"),
+            description: format!("{quote} is a flaw, says secret"),
             evidence: Evidence::Quote { text: quote },
             line: None,
             suggested_fix: String::new(),

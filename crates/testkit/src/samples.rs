@@ -91,5 +91,5 @@ pub fn landed(text: &str, hunks: Vec<Hunk>) -> Reply {
 }
 
 pub fn failed(kind: FaultKind) -> Reply {
-    Reply::Failed { fault: Fault::new(kind, "agent `sample` failed"), usage: Usage::default() }
+    Reply::Failed { fault: Fault::new(kind, "agent `sample` failed"), usage: Usage::default(), output: None }
 }

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tribunal_core::{desk::Ask, effect::Effect, effect::Reply, reason::Ending, reason::Reason};
+use tribunal_core::{
+    desk::Ask,
+    effect::{Effect, Reply, Request},
+    reason::{Ending, Reason},
+};
 
 use crate::trial::{Performed, World};
 
@@ -10,6 +14,8 @@ use crate::trial::{Performed, World};
 #[derive(Debug, Default)]
 pub struct ScriptedWorld {
     replies: BTreeMap<String, Reply>,
+    /// A wait that an earlier life parked at is answered by resuming, as the real host does it.
+    pub resumes: bool,
     /// Keys in the order in which they were performed.
     pub performed: Vec<String>,
 }
@@ -34,6 +40,9 @@ impl World for ScriptedWorld {
             Effect::Sleep { .. } => Performed::Reply(Reply::Slept),
             Effect::Post { .. } => Performed::Reply(Reply::Posted),
             Effect::Inbox => Performed::Reply(Reply::Requests { requests: Vec::new() }),
+            Effect::Wait { .. } if ask.again && self.resumes => {
+                Performed::Reply(Reply::Requests { requests: vec![Request::Resume] })
+            }
             Effect::Wait { ending } => Performed::Park(ending.clone()),
             other => Performed::Park(Ending::new(
                 Reason::Environment,

@@ -2,6 +2,8 @@
 
 use std::{future::Future, pin::Pin};
 
+use serde_json::Value;
+
 use tribunal_core::{
     desk::{Ask, Desk, Divergence, History, Turn, finished},
     effect::Reply,
@@ -39,10 +41,8 @@ pub enum Life<T> {
 }
 
 /// A workflow as a function of a host and the state of the last boundary.
-pub type Workflow<T> = for<'a> fn(
-    &'a dyn Host,
-    Option<serde_json::Value>,
-) -> Pin<Box<dyn Future<Output = Result<T, Parked>> + 'a>>;
+pub type Workflow<T> =
+    for<'a> fn(&'a dyn Host, Option<Value>) -> Pin<Box<dyn Future<Output = Result<T, Parked>> + 'a>>;
 
 /// A run in memory: its journal survives its lives.
 #[derive(Debug)]
@@ -54,11 +54,20 @@ pub struct Trial<W> {
     pub order: Dice,
     /// Milliseconds that pass with every write.
     pub tick_ms: u64,
+    /// What the journal's door does to every string; it need not even be idempotent.
+    pub mask: fn(&str) -> String,
 }
 
 impl<W: World> Trial<W> {
     pub fn new(settings: Settings, world: W, seed: u64) -> Trial<W> {
-        Trial { settings, journal: Vec::new(), world, order: Dice::new(seed), tick_ms: 1 }
+        Trial {
+            settings,
+            journal: Vec::new(),
+            world,
+            order: Dice::new(seed),
+            tick_ms: 1,
+            mask: str::to_string,
+        }
     }
 
     /// Lives until the end, a park, or the moment before write number `kill_at` of this life (0 is the first).
@@ -79,11 +88,12 @@ impl<W: World> Trial<W> {
                         (Ok(()), Err(Parked { ending })) => Life::Parked(ending),
                     };
                 }
-                Turn::Waiting { drafts, asks } => {
-                    if let Err(end) = life.turn(drafts, asks) {
-                        return end.into();
-                    }
-                }
+                Turn::Waiting { drafts, asks } => match life.turn(drafts, asks) {
+                    Err(end) => return end.into(),
+                    Ok(None) => {}
+                    // Like every host: behind a boundary the recorded state holds.
+                    Ok(Some(recorded)) => future = workflow(&desk, Some(recorded)),
+                },
             }
         }
     }
@@ -119,20 +129,24 @@ impl<T> From<End> for Life<T> {
 }
 
 impl<W: World> Living<'_, W> {
-    fn turn(&mut self, mut drafts: Vec<Draft>, asks: Vec<Ask>) -> Result<(), End> {
+    /// `Some`: a boundary was crossed, with this state.
+    fn turn(&mut self, mut drafts: Vec<Draft>, asks: Vec<Ask>) -> Result<Option<Value>, End> {
         let boundary = drafts.pop_if(|last| matches!(last.event, Event::Boundary { .. }));
         self.write_all(drafts)?;
         self.running.extend(asks);
         if let Some(boundary) = boundary {
             self.drain(true)?;
-            let at = self.write(boundary)?;
+            let Entry { at, event, .. } = self.write(boundary)?;
             self.desk.crossed(at);
-            return Ok(());
+            return match event {
+                Event::Boundary { state, .. } => Ok(Some(state)),
+                _ => Err(End::Stuck),
+            };
         }
         if self.running.is_empty() {
             return Err(End::Stuck);
         }
-        self.finish_one(true)
+        self.finish_one(true).map(|()| None)
     }
 
     /// Lets one of the running effects end, whichever chance says.
@@ -145,9 +159,9 @@ impl<W: World> Living<'_, W> {
                 Ok(())
             }
             Performed::Reply(reply) => {
-                let at = self.write(finished(&ask.key, self.desk.stretch(), reply.clone()))?;
-                if deliver {
-                    self.desk.deliver(&ask.key, at, reply).map_err(End::Diverged)?;
+                let entry = self.write(finished(&ask.key, self.desk.stretch(), reply))?;
+                if let (true, Event::EffectFinished { reply, .. }) = (deliver, entry.event) {
+                    self.desk.deliver(&ask.key, entry.at, reply).map_err(End::Diverged)?;
                 }
                 Ok(())
             }
@@ -165,17 +179,39 @@ impl<W: World> Living<'_, W> {
         drafts.into_iter().try_for_each(|draft| self.write(draft).map(|_| ()))
     }
 
-    fn write(&mut self, draft: Draft) -> Result<Stamp, End> {
+    fn write(&mut self, draft: Draft) -> Result<Entry, End> {
         if self.kill_at == Some(self.writes) {
             return Err(End::Killed);
         }
         self.writes += 1;
-        let (seq, at) = (self.trial.journal.len() as u64 + 1, self.trial.stamp());
-        let entry =
-            Entry { v: EVENT_VERSION, run: RunId::new("trial"), seq, id: draft.id, at, event: draft.event };
-        self.trial.journal.push(entry);
-        Ok(at)
+        let entry = Entry {
+            v: EVENT_VERSION,
+            run: RunId::new("trial"),
+            seq: self.trial.journal.len() as u64 + 1,
+            id: draft.id,
+            at: self.trial.stamp(),
+            event: masked(draft.event, self.trial.mask),
+        };
+        self.trial.journal.push(entry.clone());
+        Ok(entry)
     }
+}
+
+/// Every string of an event through the mask, as the real door does it: free text only, since names are ours.
+fn masked(event: Event, mask: fn(&str) -> String) -> Event {
+    fn all(value: &mut Value, mask: fn(&str) -> String) {
+        match value {
+            Value::String(text) => *text = mask(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| all(item, mask)),
+            Value::Object(map) => map.values_mut().for_each(|item| all(item, mask)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let masked = serde_json::to_value(&event).map(|mut value| {
+        all(&mut value, mask);
+        value
+    });
+    masked.and_then(serde_json::from_value).unwrap_or(event)
 }
 
 /// Keys of the effects a journal says were started, in order.

@@ -2,6 +2,7 @@
 
 use std::io::{Write, stdout};
 
+use serde_json::json;
 use tribunal_core::{
     decision::{Answer, Decision},
     effect::Request,
@@ -45,7 +46,13 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             let note = context.masker().mask(&arguments.note).into_owned();
             let answer = Answer { choice, note };
             store.request(&run, &Request::Answer { decision: decision.id.clone(), answer })?;
-            writeln!(stdout(), "recorded; next: tribunal resume {run}")?;
+            if context.json {
+                documents::print(
+                    &json!({ "schema": "tribunal.answer/1", "run": run, "decision": decision.id }),
+                )?;
+            } else {
+                writeln!(stdout(), "recorded; next: tribunal resume {run}")?;
+            }
         }
         _ if context.json => {
             let decisions = open

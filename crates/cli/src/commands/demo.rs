@@ -6,13 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::{ids::RunId, subject::Subject};
+use tribunal_core::subject::Subject;
 use tribunal_runner::Project;
 
 use crate::{
     complaint::{Complaint, ENVIRONMENT},
-    context::Context,
-    running::{Job, execute},
+    context::{Context, quoted},
+    running::{Ended, Job, execute},
     settings::{Wishes, resolve},
 };
 
@@ -45,15 +45,21 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     let settings = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
     let ended = execute(context, Project::at(&folder), Job::Start(Box::new(settings)))?;
     if !context.json {
-        look_around(&folder, &ended.run, context)?;
+        look_around(&folder, &ended, context)?;
     }
     Ok(ended.exit)
 }
 
-fn look_around(folder: &Path, run: &RunId, context: &Context) -> Result<(), Complaint> {
+fn look_around(folder: &Path, ended: &Ended, context: &Context) -> Result<(), Complaint> {
     let mut err = stderr().lock();
+    let run = &ended.run;
+    if ended.exit != 0 {
+        let folder = quoted(&folder.to_string_lossy());
+        writeln!(err, "\nGo on with it: cd {folder} && tribunal resume {run}")?;
+        return Ok(());
+    }
     writeln!(err, "\nNow look around:")?;
-    writeln!(err, "  cd {}", folder.display())?;
+    writeln!(err, "  cd {}", quoted(&folder.to_string_lossy()))?;
     for (what, why) in [
         ("less _bmad-output/reviews/prd-issues.md", "the tracker: every finding, its evidence, its fix"),
         (&format!("tribunal findings {run}"), "the same in the terminal; --json for programs"),

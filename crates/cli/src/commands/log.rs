@@ -1,4 +1,4 @@
-//! `tribunal log RUN`: the same drawing as live, from the journal.
+//! `tribunal log [RUN]`: the same drawing as live, from the journal.
 
 use std::io::stdout;
 
@@ -11,20 +11,22 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    run: String,
+    /// A run; else the last one
+    run: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
-    let store = context.journal(&project)?.ok_or_else(|| {
-        Complaint::usage(format!("there is no run {}: this project has none yet", arguments.run))
-            .todo("start one: tribunal review FILE")
-    })?;
-    let run = find_run(&store, &arguments.run)?;
+    let none = || Complaint::usage("this project has no runs yet").todo("start one: tribunal review FILE");
+    let store = context.journal(&project)?.ok_or_else(none)?;
+    let run = match &arguments.run {
+        Some(said) => find_run(&store, said)?,
+        None => store.runs()?.pop().ok_or_else(none)?,
+    };
     let mut reporter: Box<dyn Reporter> = if context.json {
         Box::new(JsonLines::new(stdout()))
     } else {
-        Box::new(Lines::new(stdout(), context.answers))
+        Box::new(Lines::new(stdout(), context.answers.clone()))
     };
     for entry in store.entries(&run, 0)? {
         reporter.entry(&entry)?;

@@ -1,6 +1,13 @@
 //! `tribunal resume [RUN]`.
 
-use tribunal_core::{ids::RunId, view::Phase};
+use std::io::{Write, stderr};
+
+use tribunal_core::{
+    ids::RunId,
+    view::{Phase, RunView},
+};
+use tribunal_runner::Runner;
+use tribunal_store::Store;
 
 use super::runs;
 use crate::{
@@ -17,22 +24,33 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
-    let nothing = || {
-        Complaint::usage("there is no run here that could go on")
-            .todo("tribunal runs")
-            .todo("start a new one: tribunal review FILE")
+    let run = match (context.journal(&project)?, &arguments.run) {
+        (Some(store), Some(said)) => Some(find_run(&store, said)?),
+        (Some(store), None) => last_that_can(&runs::all(&store, &project)?),
+        (None, Some(said)) => {
+            return Err(Complaint::usage(format!("there is no run {said}: this project has none yet"))
+                .todo("start one: tribunal review FILE"));
+        }
+        (None, None) => None,
     };
-    let store = context.journal(&project)?.ok_or_else(nothing)?;
-    let run = match &arguments.run {
-        Some(said) => find_run(&store, said)?,
-        None => last_that_can(&runs::all(&store, &project)?).ok_or_else(nothing)?,
+    let Some(run) = run else {
+        writeln!(stderr(), "[i] nothing waits to go on; all runs have ended: tribunal runs")?;
+        return Ok(0);
     };
+    let store = Store::open_read_only(&project.home())?;
+    let view = RunView::of(&store.entries(&run, 0)?);
+    for problem in Runner::unusable_answers(&project, &view) {
+        writeln!(stderr(), "[W] an answer cannot be used and stays where it is: {problem}")?;
+    }
     drop(store);
     execute(context, project, Job::Resume(run)).map(|ended| ended.exit)
 }
 
-fn last_that_can(all: &[(tribunal_core::view::RunView, bool)]) -> Option<RunId> {
-    let mut waiting =
-        all.iter().rev().filter(|(view, live)| !live && !matches!(view.phase, Phase::Finished(_)));
-    waiting.next().and_then(|(view, _)| view.run.clone())
+fn last_that_can(all: &[(RunView, bool)]) -> Option<RunId> {
+    let unfinished = || all.iter().rev().filter(|(view, _)| !matches!(view.phase, Phase::Finished(_)));
+    // One that seems to be worked on may only just have been killed: resuming it finds out, and says so if not.
+    unfinished()
+        .find(|(_, live)| !live)
+        .or_else(|| unfinished().next())
+        .and_then(|(view, _)| view.run.clone())
 }

@@ -10,6 +10,7 @@ use tribunal_agents::prompt;
 use tribunal_core::{
     brief::Brief,
     level::{Goal, Level, Role, Tier, level_for, panel},
+    reason::Reason,
     settings::Settings,
     subject::Subject,
     text::{find_section, sections},
@@ -98,6 +99,10 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             execute(context, project, Job::Start(Box::new(settings)))?.exit
         };
         worst = worst.max(exit);
+        // Whoever interrupts one of several does not want the next.
+        if exit == Reason::Stopped.exit() {
+            break;
+        }
     }
     Ok(worst)
 }

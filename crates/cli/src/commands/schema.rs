@@ -23,6 +23,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("event", schema_for!(Entry)),
         ("metrics", schema_for!(MetricsFile)),
         ("runs", schema_for!(Runs)),
+        ("status", schema_for!(Runs)),
         ("findings", schema_for!(Findings)),
         ("decisions", schema_for!(Decisions)),
         ("plan", schema_for!(Plan)),

@@ -48,8 +48,18 @@ pub(crate) struct RawLimits {
     pub max_failures: Option<NonZeroU32>,
     pub max_findings: Option<NonZeroU32>,
     pub max_runtime_minutes: Option<NonZeroU64>,
+    #[serde(deserialize_with = "some_cost")]
     pub max_cost: Option<Cost>,
     pub max_tokens: Option<NonZeroU64>,
+}
+
+fn some_cost<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Cost>, D::Error> {
+    let amount = f64::deserialize(from)?;
+    if amount > 0.0 && amount.is_finite() {
+        Ok(Some(Cost::of(amount)))
+    } else {
+        Err(serde::de::Error::custom(format!("max_cost is {amount}; it must be more than 0")))
+    }
 }
 
 /// Times in seconds.
@@ -158,7 +168,12 @@ fn parse(path: &str, text: &str) -> Result<RawSettings, Complaint> {
             None => path.to_string(),
         };
         let message = plain_message(&cause.without_snippet().to_string());
-        let complaint = Complaint::usage(format!("{place}: {message}")).why("Nothing was started.");
+        let line = cause
+            .location()
+            .and_then(|at| text.lines().nth(usize::try_from(at.line()).ok()?.checked_sub(1)?));
+        let line = line.map(|line| format!("It stands in: {}\n", line.trim())).unwrap_or_default();
+        let complaint =
+            Complaint::usage(format!("{place}: {message}")).why(format!("{line}Nothing was started."));
         match suggestion(&message) {
             Some(near) => complaint.todo(format!("did you mean `{near}`?")),
             None => complaint.todo("see what is allowed: tribunal schema settings"),
@@ -208,6 +223,7 @@ mod tests {
             ("\ntier: 7\n", "line 2"),
             ("limits:\n  max_review_rounds: 0\n", "line 2"),
             ("verify: yes\n", "line 1"),
+            ("limits: {max_cost: -1}\n", "it must be more than 0"),
         ] {
             let said = complaint(text);
             assert!(said.contains(line), "{text}: {said}");

@@ -95,8 +95,7 @@ fn no_agent(root: &Path, raw: &RawAgents) -> Complaint {
     }
     Complaint::usage("no agent is set")
         .why("Nothing was started. A review needs an agent: a command that reads a prompt and prints an answer.")
-        .todo(format!("write into {}:", file.display()))
-        .todo("agents: {use: [mine], mine: {driver: command, argv: [my-agent, --flag]}}")
+        .todo(format!("write into {}: agents: {{use: [mine], mine: {{driver: command, argv: [my-agent]}}}}", file.display()))
         .todo("or see it work without one: tribunal demo")
 }
 
@@ -153,6 +152,11 @@ fn reviews(root: &Path, said: Option<&str>) -> Result<String, Complaint> {
             Err(_) => ".tribunal".to_string(),
         },
     };
+    if folder.is_empty() {
+        return Err(
+            Complaint::usage("the output folder is empty").todo("name a folder below the project's root")
+        );
+    }
     let inside = Path::new(&folder).components().all(|part| matches!(part, std::path::Component::Normal(_)));
     if !inside {
         return Err(Complaint::usage(format!("output folder `{folder}` is outside the project"))

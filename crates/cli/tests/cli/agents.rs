@@ -12,7 +12,7 @@ fn any_command_line_can_be_an_agent() {
     let sandbox = Sandbox::demo();
     let ran = sandbox.run(&["review", PRD]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.err.contains("10 found, 10 fixed, 1 dismissed"), "{}", ran.err);
+    assert!(ran.err.contains("11 raised: 10 fixed, 1 dismissed"), "{}", ran.err);
 }
 
 #[test]
@@ -78,6 +78,152 @@ fn a_fixer_that_touches_other_files_is_not_landed() {
     assert!(ran.err.contains("it changed other.md, which it may not"), "{}", ran.err);
     assert!(sandbox.read("plan.md").contains("It shall be fast."));
     assert!(!sandbox.path("other.md").exists());
+}
+
+/// A fixer that does this in its copy before it says FIXED.
+fn fixer(steps: &str) -> Sandbox {
+    Sandbox::scripted(&format!(
+        "tasks:{RAISE}
+  - task: '*/fix/*'
+    steps: [{steps}]
+    fix: [{{match: fast, description: done}}]
+"
+    ))
+}
+
+#[test]
+fn a_fix_that_destroys_the_document_is_not_landed() {
+    for (steps, says) in [
+        ("{write: {file: plan.md, text: oops}}", "it would leave 1"),
+        ("{write: {file: plan.md, text: ''}}", "it would leave 0"),
+        ("{delete: plan.md}", "it deleted plan.md"),
+    ] {
+        let sandbox = fixer(steps);
+        let before = sandbox.read("plan.md");
+        let ran = sandbox.run(&["review", "plan.md"]);
+        assert_eq!(ran.code, Some(4), "{}", ran.err);
+        assert!(ran.err.contains(says), "{}", ran.err);
+        assert_eq!(sandbox.read("plan.md"), before);
+    }
+}
+
+#[test]
+fn the_text_from_before_the_run_is_kept() {
+    let edit = "{edit: {file: plan.md, replace: It shall be fast., with: It answers in 200 ms.}}";
+    let sandbox = fixer(edit);
+    let before = sandbox.read("plan.md");
+    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(0));
+    assert_ne!(sandbox.read("plan.md"), before);
+    let kept = format!(".tribunal/originals/{}/plan.md", sandbox.last_run());
+    assert_eq!(sandbox.read(&kept), before);
+}
+
+#[test]
+fn line_ends_stay_as_they_were() {
+    let sandbox =
+        fixer("{write: {file: plan.md, text: \"# Plan\\n\\n## Goals\\n\\nIt answers in 200 ms.\\n\"}}");
+    sandbox.write("plan.md", "# Plan\r\n\r\n## Goals\r\n\r\nIt shall be fast.\r\n");
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(sandbox.read("plan.md"), "# Plan\r\n\r\n## Goals\r\n\r\nIt answers in 200 ms.\r\n");
+}
+
+/// An agent that is a shell script; the reviewer's and the fixer's part by the task's name.
+fn shell_agent(fixer: &str) -> Sandbox {
+    let sandbox = Sandbox::scripted("tasks: []\n");
+    let script = format!(
+        "#!/bin/sh\ncat >/dev/null\ncase $TRIBUNAL_TASK in\n*/fix/*)\n{fixer}\necho '{{\"fixes\": [{{\"id\": \"F1\", \"status\": \"FIXED\"}}]}}';;\n\
+         *) echo '{{\"findings\": [{{\"severity\": \"high\", \"description\": \"vague\", \"quote\": \"It shall be fast.\"}}]}}';;\nesac\n"
+    );
+    sandbox.write("agent.sh", &script);
+    let agent = sandbox.path("agent.sh").display().to_string();
+    sandbox.write(
+        "tribunal.yaml",
+        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent}]}}}}\ntasks: {{required_issues: 0}}\n"),
+    );
+    sandbox
+}
+
+#[test]
+fn an_agent_s_git_commands_do_not_reach_the_person_s_repository() {
+    let sandbox = shell_agent(
+        "git reset --hard -q; git stash -q; git rev-parse --show-toplevel; echo changed >> plan.md",
+    );
+    let git = |args: &[&str]| {
+        let output =
+            std::process::Command::new("git").args(args).current_dir(sandbox.root()).output().unwrap();
+        assert!(output.status.success(), "git {args:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"]);
+    sandbox.write("other.txt", "uncommitted");
+    sandbox.write("agent.sh.bak", "untracked");
+    let plan = sandbox.read("plan.md");
+    sandbox.write("plan.md", &format!("{plan}\nMy uncommitted line.\n"));
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert!(ran.code.is_some(), "{}", ran.err);
+    assert_eq!(sandbox.read("other.txt"), "uncommitted");
+    assert!(sandbox.read("plan.md").contains("My uncommitted line."));
+    let stash = std::process::Command::new("git")
+        .args(["stash", "list"])
+        .current_dir(sandbox.root())
+        .output()
+        .unwrap();
+    assert_eq!(stash.stdout, b"");
+}
+
+#[test]
+fn a_link_in_the_place_of_the_document_is_not_landed() {
+    let sandbox = shell_agent("ln -sf /etc/passwd plan.md");
+    let before = sandbox.read("plan.md");
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("it put something else in the place of plan.md"), "{}", ran.err);
+    assert_eq!(sandbox.read("plan.md"), before);
+}
+
+#[test]
+fn an_agent_that_reports_no_tokens_is_counted_all_the_same() {
+    let sandbox = shell_agent("echo 'It answers in 200 ms.' > plan.md");
+    let settings = sandbox.read("tribunal.yaml");
+    sandbox.write("tribunal.yaml", &format!("{settings}limits: {{max_tokens: 100}}\n"));
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("the token budget is used up"), "{}", ran.err);
+}
+
+#[test]
+fn a_check_that_cannot_run_is_the_environment_s_fault() {
+    let sandbox = shell_agent("sed -i 's/It shall be fast/It answers in 200 ms/' plan.md");
+    let settings = sandbox.read("tribunal.yaml");
+    sandbox.write("tribunal.yaml", &format!("{settings}verify: [surely-not-installed]\n"));
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains("`surely-not-installed` cannot run"), "{}", ran.err);
+}
+
+#[test]
+fn an_agent_that_only_repeats_its_prompt_has_reviewed_nothing() {
+    let sandbox = Sandbox::scripted("tasks: []\n");
+    sandbox.write("tribunal.yaml", "agents: {use: [cat], cat: {driver: command, argv: [cat]}}\n");
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+}
+
+#[test]
+fn a_secret_that_a_reviewer_quotes_is_found_where_it_stands() {
+    let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
+    let sandbox = Sandbox::scripted(&format!(
+        "tasks: [{{task: '*', steps: [{{text: \"findings:\\n  - severity: critical\\n    description: a token\\n    quote: {token}\\n\"}}]}}]\n"
+    ));
+    sandbox.write("plan.md", &format!("# Plan\n\nThe token is {token} for now.\n"));
+    let ran = sandbox.run(&["review", "plan.md", "--no-fix"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    let findings = sandbox.json(&["findings"]);
+    assert_eq!(findings["findings"][0]["status"], "open");
+    assert_eq!(findings["findings"][0]["place"]["line"], 3);
+    assert!(!findings.to_string().contains(&token));
 }
 
 #[test]

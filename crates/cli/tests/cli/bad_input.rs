@@ -168,6 +168,7 @@ fn misspelt_settings() {
         .replace("max_fix_iterations, max_failures, max_findings, max_runtime_minutes, ", "…, ");
     insta::assert_snapshot!(said, @r"
     [!] [project]/tribunal.yaml, line 5: unknown field `max_review_round`, expected one of max_review_rounds, …, max_cost, max_tokens
+        It stands in: max_review_round: 5
         Nothing was started.
         1. did you mean `max_review_rounds`?
     ");

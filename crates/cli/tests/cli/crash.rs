@@ -1,6 +1,6 @@
 //! The proof of the spine: the program is killed with SIGKILL before and after the commit of every single journal event of
 //! a reference run, resumed, and must come to the same findings, statuses, files and outcome, without asking an agent again
-//! whose reply was recorded, and without a half-written file.
+//! whose reply was recorded, and without a half-written file. It is also killed inside effects, around every rename.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -120,6 +120,13 @@ fn killed_at_any_instant_the_review_comes_to_the_same_end() {
         for when in ["before", "after"] {
             points
                 .push((format!("{when}:{}", event["id"].as_str().unwrap()), event["kind"].as_str().unwrap()));
+        }
+    }
+
+    // And in the middle of an effect: around the rename of every file that is written.
+    for file in ["prd.md", "landing.json", "prd-issues.md", "manifest.json"] {
+        for when in ["before", "after"] {
+            points.push((format!("{when}:write:{file}"), "write"));
         }
     }
 

@@ -21,7 +21,7 @@ fn it_ends_resolved_with_every_finding_fixed_and_says_what_it_is() {
         "✗ not landed",
         "a dry pass: nothing new",
         "resolved · the goal is met",
-        "10 found, 10 fixed, 1 dismissed",
+        "11 raised: 10 fixed, 1 dismissed",
         "tracker: _bmad-output/reviews/prd-issues.md",
         "tribunal log prd-",
     ] {

@@ -73,7 +73,10 @@ fn an_answer_is_taken_in_when_the_run_goes_on() {
     assert_eq!(findings["findings"][0]["why"], "person");
     assert_eq!(sandbox.run(&["decisions"]).out, "nothing waits for a person\n");
     let ran = sandbox.run(&["resume"]);
-    assert_eq!(ran.code, Some(2));
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (Some(0), "[i] nothing waits to go on; all runs have ended: tribunal runs\n")
+    );
 }
 
 #[test]
@@ -109,6 +112,24 @@ fn an_answer_may_be_written_into_the_decision_s_file() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(!sandbox.path(&file).exists());
     assert_eq!(sandbox.json(&["findings"])["findings"][0]["status"], "dismissed");
+}
+
+#[test]
+fn what_is_no_answer_stays_in_its_file_and_is_pointed_out() {
+    let sandbox = waiting();
+    let file = format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run());
+    for (wrong, why) in [("answer: dismis", "`dismis` is none of its choices"), ("answer: [", "")] {
+        let page = sandbox.read(&file).replace("answer: \"\"", wrong).replace("answer: dismis", wrong);
+        sandbox.write(&file, &page);
+        let ran = sandbox.run(&["resume"]);
+        assert_eq!(ran.code, Some(3), "{}", ran.err);
+        assert!(
+            ran.err.contains("[W] an answer cannot be used and stays where it is") && ran.err.contains(why),
+            "{}",
+            ran.err
+        );
+        assert_eq!(sandbox.read(&file), page);
+    }
 }
 
 #[test]

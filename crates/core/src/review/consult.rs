@@ -57,7 +57,7 @@ pub(super) async fn consult(
                 let Some(wrong) = wrong else { break };
                 task.brief.correction = wrong;
             }
-            Reply::Failed { fault, usage } => {
+            Reply::Failed { fault, usage, .. } => {
                 came.usages.push(usage);
                 let hopeless = fault.is_environment();
                 came.fault = Some(fault);

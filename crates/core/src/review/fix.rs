@@ -18,7 +18,7 @@ use crate::{
     ids::{AgentName, DecisionId, FindingId, Key},
     level::Role,
     limits::guard,
-    reason::Ending,
+    reason::{Ending, Fault, Reason},
     review::{
         Court, Fix,
         consult::{Consulted, consult},
@@ -29,9 +29,9 @@ use crate::{
 };
 
 /// How near to a quote a change must be to concern it, in lines.
-const NEAR: u32 = 3;
+const NEAR: u32 = 1;
 
-/// `Some`: a limit was reached between two waves.
+/// `Some`: a limit was reached between two waves, or the environment failed.
 pub(super) async fn fix_iteration(
     host: &dyn Host,
     court: &mut Court,
@@ -69,8 +69,14 @@ pub(super) async fn fix_iteration(
                 hand,
             ));
         }
+        let mut fault = None;
         while let Some(worked) = working.next().await {
-            settle(host, court, worked?).await?;
+            let outside = settle(host, court, worked?).await?;
+            fault = fault.or(outside);
+        }
+        // Something outside has to change first; another try would only be paid for. The iteration does not count.
+        if let Some(fault) = fault {
+            return Ok(Some(Ending::new(Reason::Environment, fault.detail)));
         }
     }
     court.iteration = iteration;
@@ -130,7 +136,8 @@ fn last_try(finding: &Finding) -> String {
     back.map(|step| step.note.clone()).next().filter(|_| tried).unwrap_or_default()
 }
 
-async fn settle(host: &dyn Host, court: &mut Court, worked: Worked) -> Result<(), Parked> {
+/// What the fixer's answer comes to. `Some`: a fault of the environment.
+async fn settle(host: &dyn Host, court: &mut Court, worked: Worked) -> Result<Option<Fault>, Parked> {
     let Worked { key, agent, hand, came } = worked;
     let readable = came.replies.iter().rev().find_map(|(by, reply)| match &reply.content {
         Content::Fixes { claims } => Some((by.clone(), claims.clone(), reply.patch.clone())),
@@ -139,35 +146,52 @@ async fn settle(host: &dyn Host, court: &mut Court, worked: Worked) -> Result<()
     court.book(&came, readable.is_some());
     let Some((by, claims, patch)) = readable else {
         let note = came.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
-        let note = cut(note, 300);
+        reopen(host, court, &hand, &cut(note, 300));
         if let Some(fault) = came.fault.clone() {
             host.note(Event::FixerFailed { key, agent, fault });
         }
-        return reopen(host, court, &hand, &note);
+        return Ok(came.fault.filter(Fault::is_environment));
     };
-    let claims: Vec<Claim> = claims.into_iter().filter(|claim| hand.contains(&claim.id)).collect();
-    for claim in claims.iter().filter(|claim| claim.said == Said::Blocked) {
+    let (blocked, fixed) = sort_claims(claims, &hand);
+    for claim in &blocked {
         block(host, court, &key, claim).await?;
     }
-    let fixed: Vec<Claim> = claims.into_iter().filter(|claim| claim.said == Said::Fixed).collect();
+    let mut fault = None;
     match patch {
-        Some(patch) if !fixed.is_empty() => land(host, court, &by, &patch, &fixed).await?,
+        Some(patch) if !fixed.is_empty() => fault = land(host, court, &by, &patch, &fixed).await?,
         _ => {
             let ids: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
-            reopen(host, court, &ids, "said to be fixed, but nothing was changed")?;
+            reopen(host, court, &ids, "said to be fixed, but nothing was changed");
         }
     }
-    reopen(host, court, &hand, "the fixer said nothing about it")
+    reopen(host, court, &hand, "the fixer said nothing about it");
+    Ok(fault)
+}
+
+/// Claims about findings that the fixer holds, one each: who says both BLOCKED and FIXED is blocked.
+fn sort_claims(claims: Vec<Claim>, hand: &[FindingId]) -> (Vec<Claim>, Vec<Claim>) {
+    let mut blocked: Vec<Claim> = Vec::new();
+    let mut fixed: Vec<Claim> = Vec::new();
+    for claim in claims.into_iter().filter(|claim| hand.contains(&claim.id)) {
+        let into = match claim.said {
+            Said::Blocked => &mut blocked,
+            Said::Fixed => &mut fixed,
+        };
+        if !into.iter().any(|known| known.id == claim.id) {
+            into.push(claim);
+        }
+    }
+    fixed.retain(|claim| !blocked.iter().any(|known| known.id == claim.id));
+    (blocked, fixed)
 }
 
 /// Puts those that are still in the fixer's hands back to open.
-fn reopen(host: &dyn Host, court: &mut Court, ids: &[FindingId], note: &str) -> Result<(), Parked> {
+fn reopen(host: &dyn Host, court: &mut Court, ids: &[FindingId], note: &str) {
     for id in ids {
         if court.finding(*id).is_some_and(|finding| finding.status == Status::Assigned) {
             court.move_to(host, *id, Status::Open, note);
         }
     }
-    Ok(())
 }
 
 async fn block(host: &dyn Host, court: &mut Court, key: &Key, claim: &Claim) -> Result<(), Parked> {
@@ -183,13 +207,14 @@ async fn block(host: &dyn Host, court: &mut Court, key: &Key, claim: &Claim) -> 
     Ok(())
 }
 
+/// `Some`: a fault of the environment.
 async fn land(
     host: &dyn Host,
     court: &mut Court,
     by: &Key,
     patch: &Patch,
     fixed: &[Claim],
-) -> Result<(), Parked> {
+) -> Result<Option<Fault>, Parked> {
     let settings = host.settings();
     let findings: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
     let effect = Effect::Land {
@@ -202,17 +227,22 @@ async fn land(
         Reply::Landed { hunks, text, .. } => {
             let lines = hunks.iter().map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
             host.note(Event::PatchLanded { key: by.clone(), findings, lines });
+            // What was reviewed is no longer what stands there.
+            court.dry &= hunks.is_empty();
             verify(host, court, by, fixed, (&hunks, &text));
         }
         Reply::NotLanded { why } => {
             let note = refusal(&why);
             host.note(Event::PatchRefused { key: by.clone(), findings: findings.clone(), why });
-            reopen(host, court, &findings, &note)?;
+            reopen(host, court, &findings, &note);
         }
-        Reply::Failed { fault, .. } => reopen(host, court, &findings, &fault.detail)?,
-        other => reopen(host, court, &findings, &format!("landing was answered with {other:?}"))?,
+        Reply::Failed { fault, .. } => {
+            reopen(host, court, &findings, &fault.detail);
+            return Ok(Some(fault));
+        }
+        other => reopen(host, court, &findings, &format!("landing was answered with {other:?}")),
     }
-    Ok(())
+    Ok(None)
 }
 
 /// After a landing: which claims does the change bear out?
@@ -225,14 +255,16 @@ fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed:
         let Some(finding) = court.finding(claim.id) else { continue };
         if concerns(finding, hunks, ground.as_ref()) {
             court.move_to(host, claim.id, Status::Fixed, &claim.note);
-            court.fixes.push(Fix { finding: claim.id, key: by.clone(), note: claim.note.clone() });
+            let checked = if claim.verification.is_empty() { "" } else { "; checked: " };
+            let note = format!("{}{checked}{}", claim.note, claim.verification);
+            court.fixes.push(Fix { finding: claim.id, key: by.clone(), note });
         } else {
             court.move_to(host, claim.id, Status::Open, "said to be fixed, but nothing near it was changed");
         }
     }
     for finding in &mut court.findings {
         if let Some(place) = &mut finding.place {
-            (place.line, place.end_line) = (shift(place.line, hunks), shift(place.end_line, hunks));
+            place.shift(hunks);
         }
     }
 }
@@ -243,21 +275,11 @@ fn concerns(finding: &Finding, hunks: &[Hunk], ground: Option<&Ground<'_>>) -> b
         let last = hunk.old_start + hunk.old_len.max(1) - 1;
         hunk.old_start <= place.end_line + NEAR && place.line <= last + NEAR
     });
-    let gone = ground.is_none_or(|ground| !ground.holds(&finding.evidence));
-    match finding.evidence {
-        Evidence::Quote { .. } => near || gone,
+    match &finding.evidence {
+        Evidence::Quote { .. } => near || ground.is_some_and(|ground| !ground.holds(&finding.evidence)),
         // What was missing must be there now.
-        Evidence::Absence { .. } => gone,
+        Evidence::Absence { heading, terms } => ground.is_some_and(|ground| ground.says(heading, terms)),
     }
-}
-
-/// Where a line went.
-fn shift(line: u32, hunks: &[Hunk]) -> u32 {
-    let mut moved = i64::from(line);
-    for hunk in hunks.iter().filter(|hunk| hunk.old_start + hunk.old_len <= line) {
-        moved += i64::from(hunk.new_len) - i64::from(hunk.old_len);
-    }
-    u32::try_from(moved).unwrap_or(1).max(1)
 }
 
 fn refusal(why: &Refusal) -> String {
@@ -269,6 +291,9 @@ fn refusal(why: &Refusal) -> String {
         Refusal::Check { command, output } => {
             format!("not landed: `{command}` failed: {}", cut(output.trim(), 200))
         }
+        Refusal::Gutted { before, after } => {
+            format!("not landed: of {before} lines it would leave {after}")
+        }
         Refusal::Lost { detail } => format!("not landed: {detail}"),
     }
 }
@@ -276,18 +301,5 @@ fn refusal(why: &Refusal) -> String {
 impl Court {
     pub(super) fn decision_id(&self, number: u32) -> DecisionId {
         DecisionId::new(format!("D{number}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_move_with_what_was_changed_above_them() {
-        let grown = Hunk { old_start: 5, old_len: 1, new_len: 4 };
-        assert_eq!((shift(4, &[grown]), shift(5, &[grown]), shift(6, &[grown])), (4, 5, 9));
-        let cut = Hunk { old_start: 2, old_len: 3, new_len: 0 };
-        assert_eq!(shift(10, &[cut]), 7);
     }
 }

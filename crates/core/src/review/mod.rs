@@ -15,7 +15,7 @@ use crate::{
     event::Event,
     finding::{Finding, Status},
     host::{Host, Parked, boundary},
-    ids::{FindingId, Key},
+    ids::{FindingId, Hash, Key},
     limits::{Spent, guard},
     metrics::{FindingMetrics, Metrics, MetricsFile, success_rate},
     reason::{Ending, Outcome, Reason},
@@ -55,6 +55,8 @@ pub struct Court {
     pub said: Vec<String>,
     /// A person accepted what was left.
     pub accepted: bool,
+    /// What the last panel read.
+    pub reviewed: Option<Hash>,
 }
 
 /// One line of the fix log.
@@ -67,20 +69,24 @@ pub struct Fix {
 
 /// Runs a review from a state (a new one, or that of the last boundary) to its end.
 pub async fn review(host: &dyn Host, mut court: Court) -> Result<Ending, Parked> {
-    for stage in 1_u64.. {
-        let ended = match step(host, &court) {
-            Next::Review { round } => panel::review_round(host, &mut court, round).await?,
-            Next::Fix { iteration } => fix::fix_iteration(host, &mut court, iteration).await?,
-            Next::End(ending) => Some(ending),
+    loop {
+        let (stage, ended) = match step(host, &court) {
+            Next::Review { round } => {
+                (format!("round-{round}"), panel::review_round(host, &mut court, round).await?)
+            }
+            Next::Fix { iteration } => {
+                let stage = format!("round-{}/fix-{iteration}", court.round);
+                (stage, fix::fix_iteration(host, &mut court, iteration).await?)
+            }
+            Next::End(ending) => (String::from("end"), Some(ending)),
         };
         if let Some(ending) = ended
             && let Some(last) = close(host, &mut court, ending).await?
         {
             return Ok(last);
         }
-        boundary(host, Key::new(format!("stage-{stage}")), &court).await?;
+        boundary(host, Key::new(stage), &court).await?;
     }
-    Ok(Ending::plain(Reason::Runtime))
 }
 
 /// What comes next, unless a limit stands in the way.
@@ -99,10 +105,16 @@ fn step(host: &dyn Host, court: &Court) -> Next {
 /// Publishes how it stands. A good end is the end; anything else waits for a person, who may let the run go on.
 async fn close(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<Option<Ending>, Parked> {
     let key = Key::new("end");
+    if ending.reason == Reason::GoalMet && court.has_moved(host, &key).await? {
+        return Ok(None);
+    }
+    let last = ending.reason == Reason::ReviewOnly || ending.reason.outcome() == Some(Outcome::Resolved);
+    if last {
+        people::withdraw(host, court);
+    }
     people::offer(host, court, &ending, &key).await?;
     court.publish(host, &key).await?;
     court.write_metrics(host, &key, &ending).await?;
-    let last = ending.reason == Reason::ReviewOnly || ending.reason.outcome() == Some(Outcome::Resolved);
     if last {
         return Ok(Some(ending));
     }
@@ -123,6 +135,27 @@ impl Court {
     fn valid(&self) -> u32 {
         let counts = Counts::of(&self.findings);
         counts.open + counts.fixed + counts.blocked
+    }
+
+    /// Before it is called resolved: does the file still say what the last panel read? If not, that pass shows nothing.
+    async fn has_moved(&mut self, host: &dyn Host, parent: &Key) -> Result<bool, Parked> {
+        if !self.dry {
+            // Tier 0, or nothing was to be fixed: no pass over the final text is claimed.
+            return Ok(false);
+        }
+        let subject = host.settings().subject.clone();
+        let text = match host.perform(parent.child("look"), Effect::Freeze { subject }).await? {
+            Reply::Frozen { hash, .. } => Some(hash),
+            _ => None,
+        };
+        if text.is_some() && text == self.reviewed {
+            return Ok(false);
+        }
+        self.dry = false;
+        let text =
+            String::from("the file was changed by somebody else after the last pass; it is not resolved yet");
+        host.note(Event::Warned { text });
+        Ok(true)
     }
 
     /// Changes a status, here and in the journal.

@@ -2,22 +2,23 @@
 //!
 //! The first row that fits holds:
 //!
-//! | accepted | round | open | iterations left | blocked | dry | rounds left | next |
-//! | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | yes | | | | | | | end: accepted |
-//! | | 0 | | | | | | review round 1 |
-//! | | | > 0 | fixing off | | | | end: review only |
-//! | | | > 0 | yes | | | | fix |
-//! | | | > 0 | no | | | | end: fix iterations |
-//! | | | 0 | | 0 | yes, or tier 0 | | end: goal met |
-//! | | | 0 | | > 0 | yes, or tier 0 | | end: blocked |
-//! | | | 0 | | | no | yes | review the next round |
-//! | | | 0 | | > 0 | no | no | end: blocked |
-//! | | | 0 | | 0 | no | no | end: rounds |
+//! | accepted | round | open | blocked | fixing | iterations left | dry, or tier 0 | rounds left | next |
+//! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | yes | | 0 | 0 | | | | | end: accepted |
+//! | | 0 | | | | | | | review round 1 |
+//! | | | > 0 | | off | | | | end: review only |
+//! | | | 0 | 0 | off | | | | end: goal met |
+//! | | | > 0 | | on | yes | | | fix |
+//! | | | > 0 | | on | no | | | end: fix iterations |
+//! | | | 0 | 0 | | | yes | | end: goal met |
+//! | | | 0 | > 0 | | | yes | | end: blocked |
+//! | | | 0 | | | | no | yes | review the next round |
+//! | | | 0 | > 0 | | | no | no | end: blocked |
+//! | | | 0 | 0 | | | no | no | end: rounds |
 //!
 //! The table is the oracle of a property test.
 
-use alloc::format;
+use alloc::{format, string::String};
 
 use crate::{
     reason::{Ending, Reason},
@@ -36,7 +37,7 @@ pub enum Next {
 pub fn next(court: &Court, settings: &Settings) -> Next {
     let counts = Counts::of(&court.findings);
     let limits = &settings.limits;
-    if court.accepted {
+    if court.accepted && counts.open + counts.blocked == 0 {
         return Next::End(Ending::plain(Reason::Accepted));
     }
     if court.round == 0 {
@@ -49,6 +50,10 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
             done => end(Reason::FixIterations, format!("{} open after {done} fix iterations", counts.open)),
         };
     }
+    if !settings.fix && counts.blocked == 0 {
+        // The text is as it was reviewed; another look at it would only be paid for.
+        return end(Reason::GoalMet, String::from("nothing is open; nothing was to be fixed"));
+    }
     let good = court.dry || settings.tier.number() == 0;
     let more_rounds = court.round < limits.rounds.saturating_mul(court.spent.shares());
     match (counts.blocked, good) {
@@ -56,12 +61,18 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
         (0, false) | (_, false) if more_rounds => Next::Review { round: court.round + 1 },
         (0, false) => end(
             Reason::Rounds,
-            format!("the last fixes of round {} are verified but were not reviewed again", court.round),
+            match court.iteration {
+                0 => format!("no pass was dry; in round {} not enough was answered or believed", court.round),
+                _ => format!(
+                    "the last fixes of round {} are verified but were not reviewed again",
+                    court.round
+                ),
+            },
         ),
         (blocked, _) => end(Reason::Blocked, format!("{blocked} blocked")),
     }
 }
 
-fn end(reason: Reason, detail: alloc::string::String) -> Next {
+fn end(reason: Reason, detail: String) -> Next {
     Next::End(Ending::new(reason, detail))
 }

@@ -13,11 +13,13 @@ use crate::{
     host::{Host, Parked},
     ids::{AgentName, Key},
     level::{Goal, Role, level_for, panel},
+    limits::Usage,
     merge::{Merged, headline, merge},
     reason::{Ending, Fault, Reason},
     review::{
         Court,
         consult::{Consulted, consult},
+        people,
     },
     settings::Settings,
     view::Counts,
@@ -42,11 +44,15 @@ pub(super) async fn review_round(
     let roles = seats(host, settings, round);
     let of = settings.limits.rounds.saturating_mul(court.spent.shares());
     host.note(Event::RoundStarted { round, of });
+    people::look(host, court, &root).await?;
 
     let freeze = root.child("freeze");
     let frozen = host.perform(freeze.clone(), Effect::Freeze { subject: settings.subject.clone() }).await?;
     let text = match frozen {
-        Reply::Frozen { text, .. } => text,
+        Reply::Frozen { text, hash } => {
+            court.reviewed = Some(hash);
+            text
+        }
         Reply::Failed { fault, .. } => return Ok(Some(Ending::new(Reason::Environment, fault.detail))),
         other => return Ok(Some(Ending::new(Reason::Environment, format!("{other:?}")))),
     };
@@ -69,13 +75,15 @@ pub(super) async fn review_round(
         let detail = fault.map_or_else(String::new, |fault| fault.detail);
         return Ok(Some(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}"))));
     };
-    let complete = answers.len() * 2 > seats.len();
+    // A pass that most of the panel did not take part in, or of which most is not believed, shows nothing.
+    let claims = || answers.iter().flat_map(|(_, raised)| raised);
+    let invented = claims().filter(|raised| ground.place(raised).is_err()).count();
+    let telling = answers.len() * 2 > seats.len() && invented * 2 <= claims().count();
     let new = judge(host, court, answers, &ground);
     court.round = round;
     court.iteration = 0;
     court.metrics.review_rounds = round;
-    // A pass that most of the panel did not take part in shows nothing.
-    court.dry = new.weighty == 0 && complete;
+    court.dry = new.weighty == 0 && telling;
     let counts = Counts::of(&court.findings);
     host.note(Event::RoundEnded { round, new: new.all, dry: court.dry, counts });
     court.publish(host, &root).await?;
@@ -129,12 +137,19 @@ async fn seat(host: &dyn Host, root: Key, task: Task) -> Result<Seat, Parked> {
     let mut raised: Option<Vec<Raised>> = None;
     for (_, reply) in &came.replies {
         if let Content::Findings { raised: more } = &reply.content {
-            raised.get_or_insert_default().extend(more.iter().cloned());
+            let all = raised.get_or_insert_default();
+            // Asked once more, reviewers tend to say the same again.
+            let fresh = more.iter().filter(|one| !all.iter().any(|known| known.evidence == one.evidence));
+            let fresh: Vec<Raised> = fresh.cloned().collect();
+            all.extend(if all.is_empty() { more.clone() } else { fresh });
+        }
+        for remark in &reply.remarks {
+            host.note(Event::Warned { text: format!("answer of {role}: {remark}") });
         }
     }
     match (&raised, &came.fault) {
         (Some(raised), _) => {
-            let usage = came.usages.last().copied().unwrap_or_default();
+            let usage = came.usages.iter().copied().fold(Usage::default(), Usage::plus);
             let raised = raised.len() as u32;
             host.note(Event::SeatAnswered { round, role, agent: agent.clone(), raised, usage });
         }
@@ -193,6 +208,14 @@ fn judge(
         match merged {
             Merged::Joined { finding, severity, raiser } => {
                 host.note(Event::FindingJoined { finding, severity, raiser });
+                let beside = Status::Deferred { why: Deferral::Goal };
+                if severity == Severity::Critical
+                    && court.finding(finding).is_some_and(|f| f.status == beside)
+                {
+                    court.move_to(host, finding, Status::Open, "raised again, now as critical");
+                    new.all += 1;
+                    new.weighty += 1;
+                }
             }
             Merged::New(id) => {
                 let Some(finding) = court.finding(id).cloned() else { continue };
@@ -224,9 +247,11 @@ impl Court {
         for usage in &came.usages {
             self.spent.add(usage);
         }
+        let outside = came.fault.as_ref().is_some_and(Fault::is_environment);
         if answered {
             self.spent.failures_in_a_row = 0;
-        } else {
+        } else if !outside {
+            // What the environment did is nobody's attempt.
             self.spent.failures_in_a_row += 1;
             self.metrics.failures += 1;
         }

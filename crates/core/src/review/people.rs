@@ -106,6 +106,15 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
     }
 }
 
+/// Questions that the end of the run has made idle.
+pub(super) fn withdraw(host: &dyn Host, court: &mut Court) {
+    for decision in court.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
+        let answer = Answer { choice: "withdrawn".into(), note: "the run has ended".into() };
+        decision.answer = Some(answer.clone());
+        host.note(Event::DecisionAnswered { decision: decision.id.clone(), answer });
+    }
+}
+
 fn retry(host: &dyn Host, court: &mut Court, finding: FindingId) {
     court.iteration = 0;
     court.move_to(host, finding, Status::Open, "a person wants another try");

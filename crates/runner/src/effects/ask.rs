@@ -15,18 +15,18 @@ use tribunal_core::{
     effect::Reply,
     ids::{Hash, Key},
     level::Role,
+    limits::Usage,
     progress::Progress,
     reason::{Fault, FaultKind},
-    settings::AgentSpec,
+    settings::{AgentSpec, DriverSpec},
     text::cut,
 };
 use tribunal_supervise::{Command, Ended, How, StartError};
 
-use super::{Performed, World, world_fault};
+use super::{Performed, World, fence_git, git_variables, world_fault};
 use crate::{
     copies::{Copy, patch_hash},
     merging::unified,
-    subject,
 };
 
 /// Between asking an agent's processes to end and killing them.
@@ -48,13 +48,17 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Performe
         Err(panicked) => return world_fault(panicked.to_string()).into(),
     };
     let prompt = prompt::render(&task.brief, &text);
+    let prompt_bytes = prompt.len();
     let masked_prompt = world.masker.mask(&prompt).into_owned();
     let command = command(&world, agent, (&key, &task), copy.tree(), prompt);
     let performed = match tribunal_supervise::run(command).await {
-        Err(cause) => Reply::Failed { fault: cannot_start(agent, &cause), usage: Default::default() }.into(),
+        Err(cause) => {
+            Reply::Failed { fault: cannot_start(agent, &cause), usage: Default::default(), output: None }
+                .into()
+        }
         Ok(ended) => {
             let (world, agent) = (world.clone(), agent.clone());
-            let read = move || read(&world, &agent, &task, &copy, ended);
+            let read = move || read(&world, &agent, (&task, prompt_bytes), &copy, ended);
             match tokio::task::spawn_blocking(read).await {
                 Ok(performed) => performed,
                 Err(panicked) => return world_fault(panicked.to_string()).into(),
@@ -68,7 +72,12 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Performe
 fn prepare(world: &World, key: &Key, task: &Task) -> Result<(Copy, String), String> {
     let path = task.brief.subject.path().ok_or("only files can be reviewed so far")?;
     let copy = match &task.place {
-        Workplace::Frozen { by } => Copy::at(world.project.desk(&world.run, by)),
+        Workplace::Frozen { by } => {
+            let copy = Copy::at(world.project.desk(&world.run, by));
+            // A reviewer that wrote into the shared copy must not change what the next one reads.
+            copy.restore(path).map_err(|cause| format!("the frozen copy: {cause}"))?;
+            copy
+        }
         Workplace::Private => {
             let copy = next_attempt(world.project.desk(&world.run, key));
             copy.make(world.project.root(), path).map_err(|cause| format!("no private copy: {cause}"))?;
@@ -78,7 +87,7 @@ fn prepare(world: &World, key: &Key, task: &Task) -> Result<(Copy, String), Stri
     if !copy.is_complete() {
         return Err(format!("the copy {} is gone", copy.folder().display()));
     }
-    let text = subject::load(&copy.tree(), path).map_err(|problem| problem.to_string())?;
+    let text = copy.base().map_err(|cause| format!("the copy of {path}: {cause}"))?;
     Ok((copy, text))
 }
 
@@ -99,39 +108,38 @@ fn command(
     prompt: String,
 ) -> Command {
     let launch = driver::launch(&agent.driver, key, &world.at);
-    let mut env = launch.env;
+    let mut env = fence_git(&folder);
+    env.extend(launch.env);
     env.insert(RUN_VARIABLE.to_string(), world.run.to_string());
     Command {
         program: launch.program,
         args: launch.args,
         folder,
         env,
+        without: git_variables(),
         input: prompt.into_bytes(),
         deadline: Duration::from_millis(task.timeout_ms),
         grace: GRACE,
-        on_output: Some(Box::new(watcher(world, agent, key))),
+        on_output: driver::shows_progress(&agent.driver)
+            .then(|| Box::new(watcher(world, agent, key)) as Box<dyn Fn(&[u8]) + Send + Sync>),
     }
 }
 
-/// Passes on what the agent says it is doing, line by line.
+/// Passes on what the agent says it is doing, line by line, masked also across the borders of chunks.
 fn watcher(world: &World, agent: &AgentSpec, key: &Key) -> impl Fn(&[u8]) + Send + Sync + use<> {
-    let (sender, masker) = (world.progress.clone(), world.masker.clone());
+    let sender = world.progress.clone();
     let (driver, key) = (agent.driver.clone(), key.clone());
-    let rest = Mutex::new(Vec::new());
+    let state = Mutex::new((world.masker.stream(), String::new()));
     move |bytes| {
-        let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
-        rest.extend_from_slice(bytes);
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            if let Some(text) = driver::progress(&driver, &String::from_utf8_lossy(&line)) {
-                let text = masker.mask(&text).into_owned();
-                let _ = sender.send(Progress { key: key.clone(), text });
-            }
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stream, rest) = &mut *state;
+        // A character cut in two by a chunk's border is lost here; progress is only for looking at.
+        rest.push_str(&stream.push(&String::from_utf8_lossy(bytes)));
+        let Some(end) = rest.rfind('\n') else { return };
+        for text in rest[..end].lines().filter_map(|line| driver::progress(&driver, line)) {
+            let _ = sender.send(Progress { key: key.clone(), text });
         }
-        // A line without end is no progress; it must not grow for ever either.
-        if rest.len() > 64 << 10 {
-            rest.clear();
-        }
+        rest.drain(..=end);
     }
 }
 
@@ -140,14 +148,30 @@ fn cannot_start(agent: &AgentSpec, cause: &StartError) -> Fault {
         StartError::NotFound { .. } => FaultKind::NotInstalled,
         StartError::NotExecutable { .. } | StartError::Other { .. } => FaultKind::CannotStart,
     };
-    Fault::new(kind, format!("agent `{}`: {cause}", agent.name))
+    let relative = match &agent.driver {
+        DriverSpec::Command { argv } => argv.first().is_some_and(|p| p.contains('/') && !p.starts_with('/')),
+        DriverSpec::Replay { .. } => false,
+    };
+    let hint = if relative { " (looked up in a private copy, which has no ignored files)" } else { "" };
+    Fault::new(kind, format!("agent `{}`: {cause}{hint}", agent.name))
 }
 
-/// What the ended process left behind.
-fn read(world: &World, agent: &AgentSpec, task: &Task, copy: &Copy, ended: Ended) -> Performed {
-    let stdout = world.masker.mask(&ended.stdout.text()).into_owned();
-    let stderr = world.masker.mask(&ended.stderr.text()).into_owned();
-    let decoded = driver::decode(&agent.driver, &stdout);
+/// What the ended process left behind. It is read as it was printed: the journal's door masks what came of it, and a mask
+/// inside an answer could break its form.
+fn read(
+    world: &World,
+    agent: &AgentSpec,
+    (task, prompt_bytes): (&Task, usize),
+    copy: &Copy,
+    ended: Ended,
+) -> Performed {
+    let stdout = ended.stdout.text();
+    let mut decoded = driver::decode(&agent.driver, &stdout);
+    if decoded.usage == Usage::default() {
+        decoded.usage = Usage::estimate(prompt_bytes, stdout.len());
+    }
+    let usage = decoded.usage;
+    let masked = world.masker.mask(&stdout).into_owned();
     let kind = match ended.how {
         How::Exited(0) => None,
         How::Exited(code) => Some(FaultKind::Exited { code }),
@@ -156,16 +180,15 @@ fn read(world: &World, agent: &AgentSpec, task: &Task, copy: &Copy, ended: Ended
         How::Flooded => Some(FaultKind::Flood),
     };
     if let Some(kind) = kind {
+        let stderr = world.masker.mask(&ended.stderr.text()).into_owned();
         let fault = Fault::new(kind, failure(agent, task, ended.how, &stderr));
-        let output = format!("{stdout}\n--- standard error ---\n{stderr}");
-        return Performed {
-            reply: Reply::Failed { fault, usage: decoded.usage },
-            blobs: vec![output.into_bytes()],
-        };
+        let output = format!("{masked}\n--- standard error ---\n{stderr}").into_bytes();
+        let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)) };
+        return Performed { reply, blobs: vec![output] };
     }
     let wanted = if task.brief.role == Role::Fixer { Wanted::Fixes } else { Wanted::Findings };
     let parsed = answer::parse(&decoded.text, wanted);
-    let mut blobs = vec![stdout.into_bytes()];
+    let mut blobs = vec![masked.into_bytes()];
     let patch = match task.place {
         Workplace::Frozen { .. } => None,
         Workplace::Private => match patch(world, task, copy, &mut blobs) {
@@ -176,7 +199,7 @@ fn read(world: &World, agent: &AgentSpec, task: &Task, copy: &Copy, ended: Ended
     let reply = AgentReply {
         content: parsed.content,
         remarks: parsed.remarks,
-        usage: decoded.usage,
+        usage,
         patch,
         prompt: Hash::new(""),
         output: Hash::of(&blobs[0]),
@@ -207,9 +230,12 @@ fn patch(
         return Ok(None);
     }
     let path = task.brief.subject.path().unwrap_or_default();
-    let diff = match std::fs::read_to_string(copy.tree().join(path)) {
-        Ok(new) => unified(path, &copy.base()?, &new),
-        Err(_) => String::new(),
+    let new = copy.tree().join(path);
+    // A link would show what it leads to.
+    let plain = std::fs::symlink_metadata(&new).is_ok_and(|meta| meta.is_file());
+    let diff = match std::fs::read_to_string(&new) {
+        Ok(new) if plain => unified(path, &copy.base()?, &new),
+        _ => String::new(),
     };
     let diff = world.masker.mask(&diff).into_owned().into_bytes();
     let patch =

@@ -18,16 +18,20 @@ use tribunal_core::{
 };
 use tribunal_supervise::{Command, How};
 
-use super::{World, ask::GRACE, world_fault};
+use super::{World, ask::GRACE, fence_git, git_variables, world_fault};
 use crate::{
     copies::{Copy, patch_hash},
-    files::write_atomically,
+    files::{Replacement, write_atomically},
     merging::{hunks, three_way},
     subject::is_plain,
 };
 
 /// A verify command that runs longer than this has failed.
 const VERIFY_DEADLINE: Duration = Duration::from_secs(600);
+/// Whoever keeps changing the file while the checks run is let alone.
+const TRIES: u32 = 3;
+/// From so many lines on, a patch that leaves less than a third of them is no fix.
+const LONG_ENOUGH: usize = 6;
 
 pub(super) struct Landing {
     pub by: Key,
@@ -43,58 +47,143 @@ struct Intent {
     hunks: Vec<Hunk>,
 }
 
+/// A patch that may land: the one file it changes, before and after.
+struct Candidate {
+    copy: Copy,
+    path: String,
+    real: PathBuf,
+    /// Where the text from before the run's first landing is kept.
+    original: PathBuf,
+    base: String,
+    theirs: String,
+}
+
+/// Where a try got to.
+enum Try {
+    Ended(Reply),
+    /// Merged with the file as it is; to be checked.
+    Merged {
+        ours: String,
+        merged: String,
+    },
+}
+
 pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Reply {
-    match land(&world, &landing).await {
+    match land(&world, landing).await {
         Ok(reply) => reply,
         Err(cause) => world_fault(format!("landing failed: {cause}")),
     }
 }
 
-fn refused(why: Refusal) -> io::Result<Reply> {
-    Ok(Reply::NotLanded { why })
+fn refused(why: Refusal) -> Reply {
+    Reply::NotLanded { why }
 }
 
-async fn land(world: &World, landing: &Landing) -> io::Result<Reply> {
+/// Work on files, away from the thread that everything waits on.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
+    let verify = landing.verify.clone();
+    let at = world.clone();
+    let candidate = match aside(move || candidate(&at, &landing)).await? {
+        Ok(candidate) => Arc::new(candidate),
+        Err(why) => return Ok(refused(why)),
+    };
+    for _ in 0..TRIES {
+        let this = candidate.clone();
+        let (ours, merged) = match aside(move || merge(&this)).await? {
+            Try::Ended(reply) => return Ok(reply),
+            Try::Merged { ours, merged } => (ours, merged),
+        };
+        if let Some(why) = check(world, &candidate, &verify, &merged).await? {
+            return Ok(refused(why));
+        }
+        let this = candidate.clone();
+        if let Some(reply) = aside(move || put(&this, &ours, merged)).await? {
+            return Ok(reply);
+        }
+    }
+    let detail = format!("{} kept changing while the checks ran", candidate.path);
+    Ok(refused(Refusal::Lost { detail }))
+}
+
+/// The fixer's copy and what it may change, or why not.
+fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, Refusal>> {
     let desk = world.project.desk(&world.run, &landing.by);
     let Some(copy) = find_copy(&desk, &landing.patch) else {
         let detail = "the fixer's copy is gone or was changed after its answer".to_string();
-        return refused(Refusal::Lost { detail });
+        return Ok(Err(Refusal::Lost { detail }));
     };
     let changes = copy.changes()?;
     let allowed = |path: &&String| landing.allowed.contains(path) && is_plain(path);
     let outside: Vec<String> = changes.keys().filter(|path| !allowed(path)).cloned().collect();
     if !outside.is_empty() {
-        return refused(Refusal::Outside { files: outside });
+        return Ok(Err(Refusal::Outside { files: outside }));
     }
     // A review has one subject, so there is one file.
-    let Some((path, Some(_))) = changes.first_key_value() else {
-        return refused(Refusal::Outside { files: changes.into_keys().collect() });
+    let path = match changes.first_key_value() {
+        Some((path, Some(_))) => path.clone(),
+        Some((path, None)) => return Ok(Err(Refusal::Lost { detail: format!("it deleted {path}") })),
+        None => return Ok(Err(Refusal::Lost { detail: "it changes nothing".to_string() })),
     };
-    let real = world.project.root().join(path);
-    let theirs = fs::read_to_string(copy.tree().join(path))?;
-    let base = copy.base()?;
-    loop {
-        let ours = fs::read_to_string(&real)?;
-        if let Some(reply) = landed_before(&copy, &ours)? {
-            return Ok(reply);
-        }
-        let merged = match three_way(&base, &ours, &theirs) {
-            Ok(merged) => merged,
-            Err(line) => return refused(Refusal::Conflict { line }),
-        };
-        if let Some(why) = check(world, &copy, landing, (path, &merged)).await? {
-            return refused(why);
-        }
-        // Whoever edited the file while the checks ran is not overwritten: look again.
-        if fs::read_to_string(&real)? == ours {
-            let hunks = hunks(&ours, &merged);
-            let intent = Intent { after: Hash::of(merged.as_bytes()), hunks: hunks.clone() };
-            let json = serde_json::to_vec(&intent).map_err(io::Error::other)?;
-            write_atomically(&intent_path(&copy), &json)?;
-            write_atomically(&real, merged.as_bytes())?;
-            return Ok(Reply::Landed { hunks, hash: intent.after, text: merged });
-        }
+    let new = copy.tree().join(&path);
+    if !fs::symlink_metadata(&new)?.is_file() {
+        return Ok(Err(Refusal::Lost { detail: format!("it put something else in the place of {path}") }));
     }
+    let base = copy.base()?;
+    let theirs = with_line_ends_of(&base, fs::read_to_string(new)?);
+    let (before, after) =
+        (base.lines().count(), theirs.lines().filter(|line| !line.trim().is_empty()).count());
+    if after == 0 || (before >= LONG_ENOUGH && after * 3 < before) {
+        return Ok(Err(Refusal::Gutted { before: before as u32, after: after as u32 }));
+    }
+    let real = world.project.root().join(&path);
+    let original = world.project.originals(&world.run).join(&path);
+    Ok(Ok(Candidate { base, copy, path, real, original, theirs }))
+}
+
+/// An agent that turns a file's line ends into its own has not fixed anything.
+fn with_line_ends_of(base: &str, text: String) -> String {
+    let all_crlf =
+        |text: &str| text.contains('\n') && text.matches('\n').count() == text.matches("\r\n").count();
+    if all_crlf(base) && !all_crlf(&text) { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text }
+}
+
+fn merge(candidate: &Candidate) -> io::Result<Try> {
+    let ours = fs::read_to_string(&candidate.real).map_err(|cause| match cause.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::other(format!("{} is gone; put it back, then resume", candidate.path))
+        }
+        _ => cause,
+    })?;
+    if let Some(reply) = landed_before(&candidate.copy, &ours)? {
+        return Ok(Try::Ended(reply));
+    }
+    Ok(match three_way(&candidate.base, &ours, &candidate.theirs) {
+        Ok(merged) => Try::Merged { ours, merged },
+        Err(line) => Try::Ended(refused(Refusal::Conflict { line })),
+    })
+}
+
+/// Replaces the file. None: somebody edited it while the checks ran, and is not overwritten.
+fn put(candidate: &Candidate, ours: &str, merged: String) -> io::Result<Option<Reply>> {
+    let hunks = hunks(ours, &merged);
+    let intent = Intent { after: Hash::of(merged.as_bytes()), hunks: hunks.clone() };
+    let json = serde_json::to_vec(&intent).map_err(io::Error::other)?;
+    write_atomically(&intent_path(&candidate.copy), &json)?;
+    // The text as it was before this run touched it stays at hand.
+    if !candidate.original.exists() {
+        write_atomically(&candidate.original, ours.as_bytes())?;
+    }
+    let replacement = Replacement::prepare(&candidate.real, merged.as_bytes())?;
+    // The last look stands right before the rename.
+    if fs::read_to_string(&candidate.real)? != ours {
+        return Ok(None);
+    }
+    replacement.put()?;
+    Ok(Some(Reply::Landed { hunks, hash: intent.after, text: merged }))
 }
 
 fn intent_path(copy: &Copy) -> PathBuf {
@@ -120,25 +209,30 @@ fn find_copy(desk: &Path, patch: &Hash) -> Option<Copy> {
 
 /// Runs the verify commands over the merged text, in a copy of their own.
 async fn check(
-    world: &World,
-    copy: &Copy,
-    landing: &Landing,
-    (path, merged): (&str, &str),
+    world: &Arc<World>,
+    candidate: &Arc<Candidate>,
+    verify: &[String],
+    merged: &str,
 ) -> io::Result<Option<Refusal>> {
-    if landing.verify.is_empty() {
+    if verify.is_empty() {
         return Ok(None);
     }
-    let court = Copy::at(copy.folder().with_extension("verify"));
-    court.make(world.project.root(), path)?;
-    fs::write(court.tree().join(path), merged)?;
+    let court = Copy::at(candidate.copy.folder().with_extension("verify"));
+    let (at, this, here, text) = (world.clone(), candidate.clone(), court.clone(), merged.to_string());
+    aside(move || {
+        here.make(at.project.root(), &this.path)?;
+        fs::write(here.tree().join(&this.path), text)
+    })
+    .await?;
     let mut refusal = None;
-    for verify in &landing.verify {
-        refusal = run_check(world, verify, court.tree()).await?;
+    for command in verify {
+        refusal = run_check(world, command, court.tree()).await?;
         if refusal.is_some() {
             break;
         }
     }
-    fs::remove_dir_all(court.folder())?;
+    // What a check left behind in its copy is nobody's problem.
+    let _ = fs::remove_dir_all(court.folder());
     Ok(refusal)
 }
 
@@ -146,8 +240,9 @@ async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<O
     let command = Command {
         program: "sh".into(),
         args: vec!["-c".into(), verify.to_string()],
+        env: fence_git(&folder),
         folder,
-        env: Default::default(),
+        without: git_variables(),
         input: Vec::new(),
         deadline: VERIFY_DEADLINE,
         grace: GRACE,
@@ -155,7 +250,14 @@ async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<O
     };
     let ended = tribunal_supervise::run(command).await.map_err(io::Error::other)?;
     let said = format!("{}{}", ended.stdout.text(), ended.stderr.text());
-    let output = cut(&world.masker.mask(&said), 2000);
+    let mut output = cut(&world.masker.mask(&said), 2000);
+    if output.trim().is_empty() {
+        output = match ended.how {
+            How::Exited(code) => format!("exit code {code}, and it printed nothing"),
+            How::TimedOut => format!("not done after {} s", VERIFY_DEADLINE.as_secs()),
+            other => format!("{other:?}"),
+        };
+    }
     match ended.how {
         How::Exited(0) => Ok(None),
         // The command itself is missing or may not run: that says nothing about the patch.

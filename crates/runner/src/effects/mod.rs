@@ -8,7 +8,7 @@ mod land;
 mod own_files;
 mod people;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use tokio::sync::mpsc::UnboundedSender;
 use tribunal_agents::driver::Whereabouts;
@@ -23,7 +23,7 @@ use tribunal_core::{
 
 use crate::{mask::Masker, project::Project};
 
-pub(crate) use people::answers_in_files;
+pub(crate) use people::{answers_in_files, remove_page, unusable_answers};
 
 /// What every effect may use.
 #[derive(Debug)]
@@ -68,6 +68,17 @@ pub(crate) async fn perform(world: Arc<World>, ask: Ask) -> Performed {
     }
 }
 
+/// Git must not find the person's repository above a copy: a `git reset` there would be theirs.
+fn fence_git(folder: &Path) -> BTreeMap<String, String> {
+    let fence = folder.parent().unwrap_or(folder).to_string_lossy().into_owned();
+    BTreeMap::from([("GIT_CEILING_DIRECTORIES".to_string(), fence)])
+}
+
+/// Variables that would lead git past that fence.
+fn git_variables() -> Vec<String> {
+    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"].map(String::from).to_vec()
+}
+
 /// Work on files goes to a thread of its own.
 async fn blocking(work: impl FnOnce() -> Reply + Send + 'static) -> Performed {
     match tokio::task::spawn_blocking(work).await {
@@ -77,5 +88,5 @@ async fn blocking(work: impl FnOnce() -> Reply + Send + 'static) -> Performed {
 }
 
 pub(crate) fn world_fault(detail: impl Into<String>) -> Reply {
-    Reply::Failed { fault: Fault::new(FaultKind::World, detail), usage: Default::default() }
+    Reply::Failed { fault: Fault::new(FaultKind::World, detail), usage: Default::default(), output: None }
 }

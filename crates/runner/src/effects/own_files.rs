@@ -4,6 +4,7 @@ use std::{fs, io, path::Path};
 
 use tribunal_core::{
     effect::{OwnFile, Reply},
+    ids::Hash,
     tracker,
 };
 
@@ -11,10 +12,11 @@ use super::{World, world_fault};
 use crate::files::write_atomically;
 
 pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
-    let folder = &world.settings.reviews;
-    let name = match file {
-        OwnFile::Tracker => format!("{folder}/{}-issues.md", world.settings.subject.slug()),
-        OwnFile::Metrics { unix_seconds } => format!("{folder}/review-metrics-{unix_seconds}.json"),
+    // The text is made of masked replies, but lines that were folded together may look like a secret only now.
+    let masked = world.masker.mask(text).into_owned();
+    let (name, text) = match file {
+        OwnFile::Tracker => (tracker_name(world), tracker::stamped(masked)),
+        OwnFile::Metrics { unix_seconds } => (metrics_name(world, *unix_seconds, &masked), masked),
     };
     let path = world.project.root().join(&name);
     let done = || -> io::Result<Option<String>> {
@@ -22,13 +24,40 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
             OwnFile::Tracker => keep_edited(world.project.root(), &path)?,
             OwnFile::Metrics { .. } => None,
         };
-        // The text comes from masked replies; the settings' own texts are masked here.
-        write_atomically(&path, world.masker.mask(text).as_bytes())?;
+        write_atomically(&path, text.as_bytes())?;
         Ok(aside)
     };
     match done() {
         Ok(aside) => Reply::Written { path: name, aside },
         Err(cause) => world_fault(format!("{name}: {cause}")),
+    }
+}
+
+/// `reviews/prd-issues.md`, unless that is the tracker of another subject with the same slug.
+fn tracker_name(world: &World) -> String {
+    let (folder, subject) = (&world.settings.reviews, &world.settings.subject);
+    let plain = format!("{folder}/{}-issues.md", subject.slug());
+    let taken = fs::read_to_string(world.project.root().join(&plain)).is_ok_and(|text| {
+        let title = text.lines().next().unwrap_or_default();
+        title.starts_with(tracker::TITLE) && title != format!("{}{}", tracker::TITLE, subject.title())
+    });
+    if !taken {
+        return plain;
+    }
+    let title = Hash::of(subject.title().as_bytes());
+    format!("{folder}/{}-{}-issues.md", subject.slug(), &title.short()[..6])
+}
+
+/// `review-metrics-{unix seconds}.json`; of two runs that end in one second the later takes the next free one.
+fn metrics_name(world: &World, unix_seconds: u64, text: &str) -> String {
+    let folder = &world.settings.reviews;
+    let mut seconds = unix_seconds;
+    loop {
+        let name = format!("{folder}/review-metrics-{seconds}.json");
+        match fs::read_to_string(world.project.root().join(&name)) {
+            Ok(there) if there != text => seconds += 1,
+            _ => return name,
+        }
     }
 }
 

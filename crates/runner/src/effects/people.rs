@@ -22,8 +22,12 @@ fn folder(project: &Project, settings: &Settings) -> PathBuf {
     project.root().join(reviews.parent().unwrap_or(reviews)).join("awaiting-human")
 }
 
+fn page_path(project: &Project, settings: &Settings, run: &RunId, decision: &DecisionId) -> PathBuf {
+    folder(project, settings).join(format!("{run}.{decision}.yaml"))
+}
+
 pub(super) fn post(world: &World, decision: &Decision) -> Reply {
-    let path = folder(&world.project, &world.settings).join(format!("{}.{}.yaml", world.run, decision.id));
+    let path = page_path(&world.project, &world.settings, &world.run, &decision.id);
     match write_atomically(&path, world.masker.mask(&page(&world.run, decision)).as_bytes()) {
         Ok(()) => Reply::Posted,
         Err(cause) => world_fault(format!("{}: {cause}", path.display())),
@@ -52,23 +56,66 @@ struct Page {
     note: String,
 }
 
-/// Answers that people wrote into the files of these open decisions. A file is removed once its answer was taken in.
-pub(crate) fn answers_in_files(
-    project: &Project,
-    run: &RunId,
-    settings: &Settings,
-    open: &[DecisionId],
-) -> Vec<(PathBuf, Request)> {
-    let folder = folder(project, settings);
-    let read = |id: &DecisionId| -> Option<(PathBuf, Request)> {
-        let path = folder.join(format!("{run}.{id}.yaml"));
-        let text: io::Result<String> = fs::read_to_string(&path);
-        let page: Page = serde_saphyr::from_str(&text.ok()?).ok()?;
-        if page.answer.trim().is_empty() {
-            return None;
-        }
-        let answer = Answer { choice: page.answer.trim().to_string(), note: page.note.trim().to_string() };
-        Some((path, Request::Answer { decision: id.clone(), answer }))
+/// What stands in a decision's file.
+enum Written {
+    Nothing,
+    Answer(Answer),
+    /// Kept, and pointed out.
+    Unusable(String),
+}
+
+fn read(path: &Path, decision: &Decision) -> Written {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Written::Nothing,
+        Err(cause) => return Written::Unusable(cause.to_string()),
     };
-    open.iter().filter_map(read).collect()
+    let page: Page = match serde_saphyr::from_str(&text) {
+        Ok(page) => page,
+        Err(cause) => {
+            return Written::Unusable(cause.to_string().lines().next().unwrap_or_default().to_string());
+        }
+    };
+    let answer = Answer { choice: page.answer.trim().to_string(), note: page.note.trim().to_string() };
+    if answer.choice.is_empty() {
+        Written::Nothing
+    } else if decision.allows(&answer.choice) {
+        Written::Answer(answer)
+    } else {
+        Written::Unusable(format!("`{}` is none of its choices", answer.choice))
+    }
+}
+
+/// Answers that people wrote into the files of open decisions.
+pub(crate) fn answers_in_files(world: &World, open: &[Decision]) -> Vec<Request> {
+    let answer = |decision: &Decision| {
+        let path = page_path(&world.project, &world.settings, &world.run, &decision.id);
+        match read(&path, decision) {
+            Written::Answer(answer) => Some(Request::Answer { decision: decision.id.clone(), answer }),
+            Written::Nothing | Written::Unusable(_) => None,
+        }
+    };
+    open.iter().filter_map(answer).collect()
+}
+
+/// Files of open decisions with something in them that is no answer, and why.
+pub(crate) fn unusable_answers(
+    project: &Project,
+    settings: &Settings,
+    run: &RunId,
+    open: &[Decision],
+) -> Vec<String> {
+    let problem = |decision: &Decision| {
+        let path = page_path(project, settings, run, &decision.id);
+        match read(&path, decision) {
+            Written::Unusable(why) => Some(format!("{}: {why}", path.display())),
+            Written::Nothing | Written::Answer(_) => None,
+        }
+    };
+    open.iter().filter_map(problem).collect()
+}
+
+/// An answered decision asks nobody any more.
+pub(crate) fn remove_page(world: &World, decision: &DecisionId) {
+    let _ = fs::remove_file(page_path(&world.project, &world.settings, &world.run, decision));
 }
