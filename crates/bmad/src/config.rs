@@ -30,7 +30,8 @@ impl Config {
         }
     }
 
-    /// Relative to the project's root, unless it was written as an absolute path. Early eras write `{project-root}/_bmad-output`, later ones `_bmad-output`.
+    /// Relative to the project's root, unless it was written as an absolute path. Early eras write
+    /// `{project-root}/_bmad-output`, later ones `_bmad-output`.
     pub fn output_folder(&self) -> &str {
         let said = self.output_folder.as_deref().unwrap_or("_bmad-output").trim();
         let said = said.strip_prefix("{project-root}/").unwrap_or(said);

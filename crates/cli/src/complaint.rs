@@ -178,6 +178,10 @@ impl From<RunError> for Complaint {
             RunError::OtherVersion { .. } => {
                 Complaint::usage(what).todo("finish the run with the Tribunal that started it")
             }
+            RunError::SettingsDoNotFit { run, .. } => Complaint::usage(what)
+                .why("Nothing was changed: the run keeps the settings it has.")
+                .todo(format!("go on with those: tribunal resume {run}"))
+                .todo("or start anew with the changed ones: tribunal review FILE"),
             RunError::SecretInSettings { .. } => Complaint::usage(what)
                 .why("Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.")
                 .todo("put it into an environment variable that the agent or the check reads itself"),

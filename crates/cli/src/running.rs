@@ -14,7 +14,8 @@ use crate::{
 
 pub(crate) enum Job {
     Start(Box<Settings>),
-    Resume(RunId),
+    /// With changed settings, if there are any.
+    Resume(RunId, Option<Box<Settings>>),
 }
 
 /// How a run ended, for whoever called.
@@ -57,7 +58,9 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
         tokio::spawn(interrupts(say));
         match job {
             Job::Start(settings) => runner.start(*settings, &mut sink).await,
-            Job::Resume(run) => runner.resume(&run, &mut sink).await,
+            Job::Resume(run, changed) => {
+                runner.resume(&run, changed.map(|settings| *settings), &mut sink).await
+            }
         }
     });
     // Threads that still work on files of a stopped run are not waited for.

@@ -67,7 +67,10 @@ impl History {
             let Entry { id, at, event, .. } = entry;
             match event {
                 Event::RunStarted { .. } => history.now = at,
-                Event::RunResumed { .. } | Event::RunParked(_) | Event::RunFinished(_) => {}
+                Event::RunResumed { .. }
+                | Event::SettingsChanged { .. }
+                | Event::RunParked(_)
+                | Event::RunFinished(_) => {}
                 Event::Boundary { state, stretch, .. } => {
                     history =
                         History { state: Some(state), stretch: stretch + 1, now: at, ..History::default() };

@@ -62,6 +62,10 @@ pub enum Event {
     RunResumed {
         life: u32,
     },
+    /// A person had changed settings taken in; from here on these hold.
+    SettingsChanged {
+        settings: Settings,
+    },
     EffectStarted {
         key: Key,
         stretch: u32,
@@ -192,6 +196,7 @@ impl Event {
         match self {
             Event::RunStarted { .. } => "run_started",
             Event::RunResumed { .. } => "run_resumed",
+            Event::SettingsChanged { .. } => "settings_changed",
             Event::EffectStarted { .. } => "effect_started",
             Event::EffectFinished { .. } => "effect_finished",
             Event::Boundary { .. } => "boundary",

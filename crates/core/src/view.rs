@@ -138,6 +138,7 @@ impl RunView {
                 self.lives = *life;
                 self.phase = Phase::Running;
             }
+            Event::SettingsChanged { settings } => self.settings = Some(settings.clone()),
             Event::RunParked(summary) => self.phase = Phase::Parked(summary.clone()),
             Event::RunFinished(summary) => self.phase = Phase::Finished(summary.clone()),
             Event::RoundEnded { round, .. } => self.rounds = *round,

@@ -186,8 +186,7 @@ fn a_blocked_finding_waits_for_a_person_and_the_others_go_on() {
 
     let answer = tribunal_core::decision::Answer { choice: "dismiss".into(), note: "known and meant".into() };
     let request = Request::Answer { decision: DecisionId::new("D1"), answer };
-    trial.world =
-        std::mem::take(&mut trial.world).on("end/wait", Reply::Requests { requests: vec![request] });
+    trial.world = std::mem::take(&mut trial.world).on("wait", Reply::Requests { requests: vec![request] });
     assert_eq!(reason(&trial.live(workflow, None)), Reason::GoalMet);
     let view = RunView::of(&trial.journal);
     assert_eq!(view.findings[&F1].status, Status::Dismissed { why: Dismissal::Person });
@@ -249,7 +248,7 @@ fn what_a_person_accepts_is_accepted_whole() {
     };
     let requests = vec![say("D2", "accept"), say("D1", "retry")];
     trial.world = std::mem::take(&mut trial.world)
-        .on("end/wait", Reply::Requests { requests })
+        .on("wait", Reply::Requests { requests })
         .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
         .on(
             "round-1/fix-1/fix/1/land",
@@ -389,8 +388,7 @@ fn a_used_up_budget_halts_the_run_and_more_lets_it_go_on() {
     assert_eq!(view.waiting().count(), 1);
     let answer = tribunal_core::decision::Answer { choice: "accept".into(), note: String::new() };
     let request = Request::Answer { decision: DecisionId::new("D1"), answer };
-    trial.world =
-        std::mem::take(&mut trial.world).on("end/wait", Reply::Requests { requests: vec![request] });
+    trial.world = std::mem::take(&mut trial.world).on("wait", Reply::Requests { requests: vec![request] });
     assert_eq!(reason(&trial.live(workflow, None)), Reason::Accepted);
     let view = RunView::of(&trial.journal);
     assert_eq!(view.findings[&F1].status, Status::Deferred { why: Deferral::Person });

@@ -11,7 +11,7 @@ use tribunal_core::{
     level::{Role, Tier},
     merge::merge,
     reason::Reason,
-    review::{Court, Next, next},
+    review::{Court, Next, Pass, next},
     settings::TaskSettings,
     stamp::Stamp,
     waves::deal,
@@ -121,7 +121,8 @@ proptest! {
         let mut settings = samples::settings();
         settings.fix = fix;
         settings.tier = Tier::new(if tier0 { 0 } else { 2 }).unwrap();
-        let mut court = Court { round, iteration, dry, accepted, ..Court::default() };
+        let last_pass = Pass { dry, text: None };
+        let mut court = Court { round, iteration, last_pass, accepted, ..Court::default() };
         for id in 0..open {
             court.findings.push(finding(id, 1, Severity::High));
         }

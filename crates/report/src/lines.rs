@@ -250,6 +250,7 @@ impl<W: Write> Reporter for Lines<W> {
                 let text = self.screen.paint(Style::Bold, &text);
                 self.line(0, &format!("{text} (start {life})"))
             }
+            Event::SettingsChanged { .. } => self.line(2, "changed settings were taken in"),
             Event::EffectStarted { key, effect, .. } => self.effect(key, effect),
             Event::FindingRaised { finding } => self.finding(finding),
             Event::DecisionAnswered { decision, answer } => {

@@ -100,6 +100,9 @@ pub fn next_steps(view: &RunView, program: &str) -> Vec<String> {
         steps.push(format!("{program} decisions {run}.{} ANSWER    ({})", decision.id, keys.join(", ")));
     }
     match &view.phase {
+        Phase::Parked(summary) if summary.outcome == Some(Outcome::Failed) => {
+            steps.push(format!("{program} resume {run}    (--reload, if you changed tribunal.yaml)"));
+        }
         Phase::Parked(_) => steps.push(format!("{program} resume {run}")),
         Phase::Running | Phase::Finished(_) => {}
     }

@@ -16,6 +16,7 @@ use tribunal_core::{
     progress::Progress,
     reason::{Ending, Reason},
     review::{Court, review},
+    settings::Settings,
 };
 use tribunal_store::StoreError;
 
@@ -78,6 +79,17 @@ fn enter<'a>(desk: &'a Desk, state: Option<serde_json::Value>) -> Result<Workflo
         None => Court::default(),
     };
     Ok(Box::pin(review(desk, court)))
+}
+
+/// Whether the run could go on with other settings: replays what was recorded, and records nothing.
+pub(crate) fn check_settings(settings: &Settings, entries: &[Entry]) -> Result<(), HostError> {
+    let history = History::of(entries.iter().cloned());
+    let state = history.state.clone();
+    let desk = Desk::open(settings.clone(), history);
+    match desk.turn(&mut enter(&desk, state)?) {
+        Turn::Diverged(divergence) => Err(divergence.into()),
+        Turn::Waiting { .. } | Turn::Done { .. } => Ok(()),
+    }
 }
 
 impl Host<'_> {

@@ -21,7 +21,7 @@ use tribunal_store::{Store, StoreError};
 use crate::{
     effects::{World, unusable_answers},
     files,
-    host::{Host, HostError, Seen, Stop},
+    host::{self, Host, HostError, Seen, Stop},
     journal::{Journal, mask_all},
     locks::{self, Lock, Locked},
     mask::Masker,
@@ -51,6 +51,8 @@ pub enum RunError {
     OtherVersion { run: RunId, workflow: String, version: u32 },
     #[error("the settings contain what looks like a secret: {place}")]
     SecretInSettings { place: String },
+    #[error("the changed settings do not fit what run {run} has done since its last stage: {cause}")]
+    SettingsDoNotFit { run: RunId, cause: HostError },
     #[error("run {run}: {cause}")]
     Host { run: RunId, cause: HostError },
 }
@@ -97,10 +99,11 @@ impl Runner {
         self.drive(run, journal, entries, sink).await
     }
 
-    /// Goes on with a run that parked or died.
+    /// Goes on with a run that parked or died, with the settings it has or with changed ones.
     pub async fn resume(
         &self,
         run: &RunId,
+        changed: Option<Settings>,
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(RunId, Ending), RunError> {
         let home = self.open_home()?;
@@ -113,6 +116,11 @@ impl Runner {
         let entries = store.entries(run, 0)?;
         let view = RunView::of(&entries);
         check_resumable(run, &entries, &view)?;
+        if let Some(changed) = &changed {
+            self.refuse_secrets(changed)?;
+            host::check_settings(changed, &entries)
+                .map_err(|cause| RunError::SettingsDoNotFit { run: run.clone(), cause })?;
+        }
         self.sweep(run, &settings);
         let life = view.lives + 1;
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &entries);
@@ -120,7 +128,11 @@ impl Runner {
         for entry in &entries {
             sink(Seen::Past(entry));
         }
-        for entry in journal.record(vec![resumed]).await? {
+        let changed = changed.map(|settings| Draft {
+            id: format!("settings_changed:{life}"),
+            event: Event::SettingsChanged { settings },
+        });
+        for entry in journal.record([resumed].into_iter().chain(changed).collect()).await? {
             sink(Seen::Entry(&entry));
         }
         self.drive(run.clone(), journal, entries, sink).await
@@ -138,7 +150,7 @@ impl Runner {
         entries: Vec<Entry>,
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(RunId, Ending), RunError> {
-        let Some(settings) = RunView::of(&entries).settings else {
+        let Some(settings) = journal.view().settings.clone() else {
             return Err(RunError::NoRun { run });
         };
         let (progress, seen) = unbounded_channel();

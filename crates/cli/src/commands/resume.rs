@@ -1,9 +1,13 @@
 //! `tribunal resume [RUN]`.
 
-use std::io::{Write, stderr};
+use std::{
+    io::{Write, stderr},
+    path::Path,
+};
 
 use tribunal_core::{
     ids::RunId,
+    settings::Settings,
     view::{Phase, RunView},
 };
 use tribunal_runner::Runner;
@@ -14,12 +18,16 @@ use crate::{
     complaint::Complaint,
     context::{Context, find_run},
     running::{Job, execute},
+    settings::{Wishes, resolve},
 };
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// A run; else the last one that can go on
     run: Option<String>,
+    /// Take in what changed in the settings since the run began; else it goes on with those it has
+    #[arg(long)]
+    reload: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
@@ -43,7 +51,24 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         writeln!(stderr(), "[W] an answer cannot be used and stays where it is: {problem}")?;
     }
     drop(store);
-    execute(context, project, Job::Resume(run)).map(|ended| ended.exit)
+    let changed = match (arguments.reload, &view.settings) {
+        (true, Some(pinned)) => Some(Box::new(reload(project.root(), pinned, context)?)),
+        _ => None,
+    };
+    execute(context, project, Job::Resume(run, changed)).map(|ended| ended.exit)
+}
+
+/// Agents, checks, limits and task settings from the file; what was chosen when the run began stays chosen.
+fn reload(root: &Path, pinned: &Settings, context: &Context) -> Result<Settings, Complaint> {
+    let wishes = Wishes {
+        tier: Some(pinned.tier),
+        level: pinned.level,
+        goal: Some(pinned.goal),
+        agent: None,
+        no_fix: !pinned.fix,
+        paced: context.interactive && !context.json,
+    };
+    resolve(root, pinned.subject.clone(), &wishes)
 }
 
 fn last_that_can(all: &[(RunView, bool)]) -> Option<RunId> {

@@ -49,6 +49,23 @@ fn an_agent_that_dies_at_once_can_be_mended_and_the_run_goes_on() {
 }
 
 #[test]
+fn changed_settings_are_taken_in_only_when_asked_for() {
+    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let good = sandbox.read("tribunal.yaml");
+    let broken =
+        "tier: 0\nagents: {use: [scripted], scripted: {driver: command, argv: [surely-not-installed]}}\n";
+    sandbox.write("tribunal.yaml", broken);
+    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(5));
+    sandbox.write("tribunal.yaml", &good);
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains("(--reload, if you changed tribunal.yaml)"), "{}", ran.err);
+    let ran = sandbox.run(&["resume", "--reload"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.err.contains("changed settings were taken in"), "{}", ran.err);
+}
+
+#[test]
 fn a_reviewer_that_writes_changes_nothing_of_the_person_s() {
     let sandbox = Sandbox::scripted(
         "tasks: [{task: '*', steps: [{write: {file: plan.md, text: vandalism}}, {write: {file: new.md, text: x}}, {findings: []}]}]\n",
@@ -132,7 +149,8 @@ fn line_ends_stay_as_they_were() {
 fn shell_agent(fixer: &str) -> Sandbox {
     let sandbox = Sandbox::scripted("tasks: []\n");
     let script = format!(
-        "#!/bin/sh\ncat >/dev/null\ncase $TRIBUNAL_TASK in\n*/fix/*)\n{fixer}\necho '{{\"fixes\": [{{\"id\": \"F1\", \"status\": \"FIXED\"}}]}}';;\n\
+        "#!/bin/sh\ncat >/dev/null\ncase $TRIBUNAL_TASK in\n\
+         */fix/*)\n{fixer}\necho '{{\"fixes\": [{{\"id\": \"F1\", \"status\": \"FIXED\"}}]}}';;\n\
          *) echo '{{\"findings\": [{{\"severity\": \"high\", \"description\": \"vague\", \"quote\": \"It shall be fast.\"}}]}}';;\nesac\n"
     );
     sandbox.write("agent.sh", &script);
@@ -215,7 +233,8 @@ fn an_agent_that_only_repeats_its_prompt_has_reviewed_nothing() {
 fn a_secret_that_a_reviewer_quotes_is_found_where_it_stands() {
     let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
     let sandbox = Sandbox::scripted(&format!(
-        "tasks: [{{task: '*', steps: [{{text: \"findings:\\n  - severity: critical\\n    description: a token\\n    quote: {token}\\n\"}}]}}]\n"
+        "tasks:\n  - task: '*'\n    steps:\n      - text: |\n          findings:\n            - severity: critical\n              \
+         description: a token\n              quote: {token}\n"
     ));
     sandbox.write("plan.md", &format!("# Plan\n\nThe token is {token} for now.\n"));
     let ran = sandbox.run(&["review", "plan.md", "--no-fix"]);

@@ -229,3 +229,18 @@ fn a_request_to_terminate_parks_the_run_at_once() {
     let status = sandbox.run(&["status"]);
     assert!(status.out.contains("stopped") && status.out.contains("tribunal resume plan-"), "{}", status.out);
 }
+
+#[test]
+fn settings_that_do_not_fit_what_was_begun_are_refused_and_change_nothing() {
+    let (sandbox, mut child, _lines) = hanging();
+    signal(&child, Signal::TERM);
+    child.wait().unwrap();
+    // Another agent by name: the call that was under way was to the old one.
+    let settings = sandbox.read("tribunal.yaml");
+    sandbox.write("tribunal.yaml", &settings.replace("scripted", "other"));
+    sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let ran = sandbox.run(&["resume", "--reload"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("do not fit") && ran.err.contains("tribunal resume plan-"), "{}", ran.err);
+    assert_eq!(sandbox.run(&["resume"]).code, Some(0));
+}

@@ -228,7 +228,7 @@ async fn land(
             let lines = hunks.iter().map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
             host.note(Event::PatchLanded { key: by.clone(), findings, lines });
             // What was reviewed is no longer what stands there.
-            court.dry &= hunks.is_empty();
+            court.last_pass.dry &= hunks.is_empty();
             verify(host, court, by, fixed, (&hunks, &text));
         }
         Reply::NotLanded { why } => {

@@ -40,8 +40,7 @@ pub const VERSION: u32 = 1;
 pub struct Court {
     /// Rounds done.
     pub round: u32,
-    /// Whether the last round raised nothing new of medium or higher.
-    pub dry: bool,
+    pub last_pass: Pass,
     /// Fix iterations done in this round.
     pub iteration: u32,
     pub findings: Vec<Finding>,
@@ -55,8 +54,17 @@ pub struct Court {
     pub said: Vec<String>,
     /// A person accepted what was left.
     pub accepted: bool,
-    /// What the last panel read.
-    pub reviewed: Option<Hash>,
+    /// It has come to this end and waits for a person.
+    pub waiting: Option<Ending>,
+}
+
+/// The last look of a panel at the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pass {
+    /// It raised nothing new of medium or higher, and nothing has landed since.
+    pub dry: bool,
+    /// What was read.
+    pub text: Option<Hash>,
 }
 
 /// One line of the fix log.
@@ -70,22 +78,37 @@ pub struct Fix {
 /// Runs a review from a state (a new one, or that of the last boundary) to its end.
 pub async fn review(host: &dyn Host, mut court: Court) -> Result<Ending, Parked> {
     loop {
-        let (stage, ended) = match step(host, &court) {
-            Next::Review { round } => {
-                (format!("round-{round}"), panel::review_round(host, &mut court, round).await?)
-            }
-            Next::Fix { iteration } => {
-                let stage = format!("round-{}/fix-{iteration}", court.round);
-                (stage, fix::fix_iteration(host, &mut court, iteration).await?)
-            }
-            Next::End(ending) => (String::from("end"), Some(ending)),
+        let stage = match stage(host, &mut court).await? {
+            Stage::Over(ending) => return Ok(ending),
+            Stage::Done(name) => name,
         };
-        if let Some(ending) = ended
-            && let Some(last) = close(host, &mut court, ending).await?
-        {
-            return Ok(last);
-        }
         boundary(host, Key::new(stage), &court).await?;
+    }
+}
+
+/// What one stage came to.
+enum Stage {
+    Done(String),
+    Over(Ending),
+}
+
+async fn stage(host: &dyn Host, court: &mut Court) -> Result<Stage, Parked> {
+    // A stretch of its own: while it waits, everything about the run may be changed.
+    if let Some(ending) = court.waiting.take() {
+        people::wait(host, court, ending).await?;
+        return Ok(Stage::Done(String::from("wait")));
+    }
+    let (name, ended) = match step(host, court) {
+        Next::Review { round } => (format!("round-{round}"), panel::review_round(host, court, round).await?),
+        Next::Fix { iteration } => {
+            let name = format!("round-{}/fix-{iteration}", court.round);
+            (name, fix::fix_iteration(host, court, iteration).await?)
+        }
+        Next::End(ending) => (String::from("end"), Some(ending)),
+    };
+    match ended {
+        Some(ending) => close(host, court, ending).await,
+        None => Ok(Stage::Done(name)),
     }
 }
 
@@ -103,10 +126,10 @@ fn step(host: &dyn Host, court: &Court) -> Next {
 }
 
 /// Publishes how it stands. A good end is the end; anything else waits for a person, who may let the run go on.
-async fn close(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<Option<Ending>, Parked> {
+async fn close(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<Stage, Parked> {
     let key = Key::new("end");
     if ending.reason == Reason::GoalMet && court.has_moved(host, &key).await? {
-        return Ok(None);
+        return Ok(Stage::Done(String::from("moved")));
     }
     let last = ending.reason == Reason::ReviewOnly || ending.reason.outcome() == Some(Outcome::Resolved);
     if last {
@@ -116,10 +139,10 @@ async fn close(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<Opt
     court.publish(host, &key).await?;
     court.write_metrics(host, &key, &ending).await?;
     if last {
-        return Ok(Some(ending));
+        return Ok(Stage::Over(ending));
     }
-    people::wait(host, court, &key, ending).await?;
-    Ok(None)
+    court.waiting = Some(ending);
+    Ok(Stage::Done(String::from("end")))
 }
 
 impl Court {
@@ -139,7 +162,7 @@ impl Court {
 
     /// Before it is called resolved: does the file still say what the last panel read? If not, that pass shows nothing.
     async fn has_moved(&mut self, host: &dyn Host, parent: &Key) -> Result<bool, Parked> {
-        if !self.dry {
+        if !self.last_pass.dry {
             // Tier 0, or nothing was to be fixed: no pass over the final text is claimed.
             return Ok(false);
         }
@@ -148,10 +171,10 @@ impl Court {
             Reply::Frozen { hash, .. } => Some(hash),
             _ => None,
         };
-        if text.is_some() && text == self.reviewed {
+        if text.is_some() && text == self.last_pass.text {
             return Ok(false);
         }
-        self.dry = false;
+        self.last_pass.dry = false;
         let text =
             String::from("the file was changed by somebody else after the last pass; it is not resolved yet");
         host.note(Event::Warned { text });

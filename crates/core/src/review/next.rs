@@ -54,7 +54,7 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
         // The text is as it was reviewed; another look at it would only be paid for.
         return end(Reason::GoalMet, String::from("nothing is open; nothing was to be fixed"));
     }
-    let good = court.dry || settings.tier.number() == 0;
+    let good = court.last_pass.dry || settings.tier.number() == 0;
     let more_rounds = court.round < limits.rounds.saturating_mul(court.spent.shares());
     match (counts.blocked, good) {
         (0, true) => Next::End(Ending::plain(Reason::GoalMet)),

@@ -50,7 +50,7 @@ pub(super) async fn review_round(
     let frozen = host.perform(freeze.clone(), Effect::Freeze { subject: settings.subject.clone() }).await?;
     let text = match frozen {
         Reply::Frozen { text, hash } => {
-            court.reviewed = Some(hash);
+            court.last_pass.text = Some(hash);
             text
         }
         Reply::Failed { fault, .. } => return Ok(Some(Ending::new(Reason::Environment, fault.detail))),
@@ -83,9 +83,9 @@ pub(super) async fn review_round(
     court.round = round;
     court.iteration = 0;
     court.metrics.review_rounds = round;
-    court.dry = new.weighty == 0 && telling;
+    court.last_pass.dry = new.weighty == 0 && telling;
     let counts = Counts::of(&court.findings);
-    host.note(Event::RoundEnded { round, new: new.all, dry: court.dry, counts });
+    host.note(Event::RoundEnded { round, new: new.all, dry: court.last_pass.dry, counts });
     court.publish(host, &root).await?;
     Ok(None)
 }

@@ -54,13 +54,8 @@ pub(super) async fn look(host: &dyn Host, court: &mut Court, parent: &Key) -> Re
 }
 
 /// Parks with this ending until a person says something.
-pub(super) async fn wait(
-    host: &dyn Host,
-    court: &mut Court,
-    parent: &Key,
-    ending: Ending,
-) -> Result<(), Parked> {
-    if let Reply::Requests { requests } = host.perform(parent.child("wait"), Effect::Wait { ending }).await? {
+pub(super) async fn wait(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<(), Parked> {
+    if let Reply::Requests { requests } = host.perform(Key::new("wait"), Effect::Wait { ending }).await? {
         apply(host, court, requests);
     }
     Ok(())
