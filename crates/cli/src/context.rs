@@ -105,6 +105,18 @@ impl Context {
         Ok(Some(store))
     }
 
+    /// The run a person means, with the journal it is in: the named one, else the last.
+    pub fn run_meant(&self, project: &Project, said: Option<&str>) -> Result<(Store, RunId), Complaint> {
+        let none =
+            || Complaint::usage("this project has no runs yet").todo("start one: tribunal review FILE");
+        let store = self.journal(project)?.ok_or_else(none)?;
+        let run = match said {
+            Some(said) => find_run(&store, said)?,
+            None => store.runs()?.pop().ok_or_else(none)?,
+        };
+        Ok((store, run))
+    }
+
     /// Compiling the masks takes a moment; only commands that run need them.
     pub fn masker(&self) -> Masker {
         let variables: Vec<(String, String)> = env::vars_os()

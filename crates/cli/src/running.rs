@@ -1,6 +1,6 @@
 //! Taking a run from its start to its last line: runtime, reporter, interrupts. Shared by all commands that run.
 
-use std::io::{stderr, stdout};
+use std::io::{Write, stderr, stdout};
 
 use tokio::sync::watch;
 use tribunal_core::{ids::RunId, settings::Settings};
@@ -50,6 +50,11 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
             }
             Seen::Entry(entry) => reporter.entry(entry),
             Seen::Progress(progress) => reporter.progress(progress),
+            Seen::Stopping(0) => Ok(()),
+            Seen::Stopping(running) => {
+                let agents = if running == 1 { "1 agent".to_string() } else { format!("{running} agents") };
+                writeln!(stderr(), "[i] stopping: {agents} may finish; Ctrl-C again ends it now")
+            }
         };
         // A screen that is gone does not stop a run: everything is in the journal.
         let _ = drawn;
@@ -81,9 +86,6 @@ async fn interrupts(say: watch::Sender<Stop>) {
         tokio::select! {
             _ = interrupt.recv() => {
                 let next = if *say.borrow() == Stop::GoOn { Stop::Park } else { Stop::Now };
-                if next == Stop::Park {
-                    notice("[i] stopping: what runs may finish; again to end it now");
-                }
                 say.send_replace(next);
             }
             _ = terminate.recv() => {
@@ -93,9 +95,4 @@ async fn interrupts(say: watch::Sender<Stop>) {
             _ = hang_up.recv() => {}
         }
     }
-}
-
-fn notice(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(stderr(), "{text}");
 }

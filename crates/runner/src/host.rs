@@ -32,6 +32,8 @@ pub enum Seen<'a> {
     Past(&'a Entry),
     Entry(&'a Entry),
     Progress(&'a Progress),
+    /// The person wants to stop; so many effects are still under way.
+    Stopping(usize),
 }
 
 /// What the person at the terminal wants.
@@ -125,8 +127,8 @@ impl Host<'_> {
         asks: Vec<Ask>,
     ) -> Result<Option<serde_json::Value>, HostError> {
         if *self.stop.borrow_and_update() > Stop::GoOn {
-            // Nothing new starts; what is not recorded here is asked for again by the next life.
-            desk.park(Ending::plain(Reason::Stopped));
+            // What is not recorded here is asked for again by the next life.
+            self.park(desk);
             return Ok(None);
         }
         let boundary = drafts.pop_if(|last| matches!(last.event, Event::Boundary { .. }));
@@ -163,7 +165,7 @@ impl Host<'_> {
         loop {
             let stop = *self.stop.borrow_and_update();
             if stop > Stop::GoOn {
-                desk.park(Ending::plain(Reason::Stopped));
+                self.park(desk);
                 return Ok(());
             }
             if self.running.is_empty() {
@@ -177,6 +179,12 @@ impl Host<'_> {
                 Ok(()) = self.stop.changed() => {}
             }
         }
+    }
+
+    /// From here on nothing new starts.
+    fn park(&mut self, desk: &Desk) {
+        desk.park(Ending::plain(Reason::Stopped));
+        (self.sink)(Seen::Stopping(self.running.len()));
     }
 
     /// What concerns the run itself is answered here; the rest goes to a task.

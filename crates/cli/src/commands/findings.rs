@@ -10,7 +10,7 @@ use tribunal_report::tables;
 
 use crate::{
     complaint::Complaint,
-    context::{Context, find_run},
+    context::Context,
     documents::{self, Findings},
 };
 
@@ -25,12 +25,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
-    let none = || Complaint::usage("this project has no runs yet").todo("start one: tribunal review FILE");
-    let store = context.journal(&project)?.ok_or_else(none)?;
-    let run = match &arguments.run {
-        Some(said) => find_run(&store, said)?,
-        None => store.runs()?.pop().ok_or_else(none)?,
-    };
+    let (store, run) = context.run_meant(&project, arguments.run.as_deref())?;
     let view = RunView::of(&store.entries(&run, 0)?);
     let wanted =
         |finding: &&Finding| arguments.status.as_ref().is_none_or(|status| finding.status.word() == status);

@@ -4,10 +4,7 @@ use std::io::stdout;
 
 use tribunal_report::{JsonLines, Lines, Reporter};
 
-use crate::{
-    complaint::Complaint,
-    context::{Context, find_run},
-};
+use crate::{complaint::Complaint, context::Context};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -17,12 +14,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
-    let none = || Complaint::usage("this project has no runs yet").todo("start one: tribunal review FILE");
-    let store = context.journal(&project)?.ok_or_else(none)?;
-    let run = match &arguments.run {
-        Some(said) => find_run(&store, said)?,
-        None => store.runs()?.pop().ok_or_else(none)?,
-    };
+    let (store, run) = context.run_meant(&project, arguments.run.as_deref())?;
     let mut reporter: Box<dyn Reporter> = if context.json {
         Box::new(JsonLines::new(stdout()))
     } else {

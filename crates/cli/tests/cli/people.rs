@@ -209,7 +209,7 @@ fn the_first_interrupt_lets_agents_finish_and_the_second_ends_them() {
     signal(&child, Signal::INT);
     let mut notice = String::new();
     notices.read_line(&mut notice).unwrap();
-    assert_eq!(notice, "[i] stopping: what runs may finish; again to end it now\n");
+    assert_eq!(notice, "[i] stopping: 1 agent may finish; Ctrl-C again ends it now\n");
     signal(&child, Signal::INT);
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();
@@ -222,8 +222,9 @@ fn the_first_interrupt_lets_agents_finish_and_the_second_ends_them() {
 }
 
 #[test]
-fn a_request_to_terminate_parks_the_run_at_once() {
+fn a_hang_up_is_survived_and_a_request_to_terminate_parks_the_run_at_once() {
     let (sandbox, mut child, _lines) = hanging();
+    signal(&child, Signal::HUP);
     signal(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let status = sandbox.run(&["status"]);
