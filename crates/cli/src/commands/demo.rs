@@ -66,7 +66,10 @@ fn look_around(folder: &Path, ended: &Ended, context: &Context) -> Result<(), Co
         (&format!("tribunal log {run}"), "this run again, drawn from its journal"),
         ("tribunal demo --dir again", "kill it half-way, then: tribunal -C again resume"),
     ] {
-        writeln!(err, "  {what:<42} {why}")?;
+        match context.progress.width {
+            Some(narrow) if narrow < 100 => writeln!(err, "  {what}\n{}", context.progress.wrap(6, why))?,
+            _ => writeln!(err, "  {what:<42} {why}")?,
+        }
     }
     if let Some(program) = context.own_program_off_path() {
         writeln!(err, "(`tribunal` is not on your PATH; it is {})", program.display())?;
@@ -112,8 +115,9 @@ fn introduce(folder: &Path, context: &Context) -> Result<(), Complaint> {
         return Ok(());
     }
     let mut err = stderr().lock();
-    writeln!(err, "This is a demo. The agents are scripted: they play demo/court.yaml, no model is asked,")?;
-    writeln!(err, "and tokens and costs are made up. The rest is real: processes, journal, checks, fixes.")?;
+    let text = "This is a demo. The agents are scripted: they play demo/court.yaml, no model is asked, and tokens and \
+                costs are made up. The rest is real: processes, journal, checks, fixes.";
+    writeln!(err, "{}", context.progress.wrap(0, text))?;
     writeln!(err, "The project is in {}\n", folder.display())?;
     Ok(())
 }
