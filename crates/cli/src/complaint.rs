@@ -175,7 +175,7 @@ impl From<RunError> for Complaint {
             RunError::Ended { run, .. } => Complaint::usage(what)
                 .why("There is nothing left to go on with.")
                 .todo(format!("tribunal log {run}")),
-            RunError::OtherVersion { .. } => {
+            RunError::OtherVersion { .. } | RunError::UnknownEntry { .. } => {
                 Complaint::usage(what).todo("finish the run with the Tribunal that started it")
             }
             RunError::SettingsDoNotFit { run, .. } => Complaint::usage(what)

@@ -78,9 +78,10 @@ impl Context {
 
     /// The project that a path belongs to.
     pub fn project_of(&self, path: &Path) -> Project {
-        // Not resolved: a link that leads out of its project must not take the project with it.
-        match (&self.named, std::path::absolute(path)) {
-            (None, Ok(path)) => Project::around(path.parent().unwrap_or(&self.folder)),
+        // The folder is resolved, the file is not: a link that leads out of its project must not take the project with it.
+        let folder = path.parent().map_or_else(|| self.folder.clone(), |folder| self.folder.join(folder));
+        match (&self.named, folder.canonicalize()) {
+            (None, Ok(folder)) => Project::around(&folder),
             _ => self.project(),
         }
     }

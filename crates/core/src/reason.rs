@@ -72,13 +72,7 @@ use Outcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
 /// One row a reason, in the order of [`Reason`].
 pub const TABLE: [Row; 14] = [
-    row(
-        Reason::GoalMet,
-        "goal_met",
-        Some(Resolved),
-        0,
-        "the goal is met and a pass over the final text was dry",
-    ),
+    row(Reason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
     row(Reason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
     row(Reason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
     row(

@@ -57,7 +57,8 @@ fn every_recorded_journal_can_be_gone_on_with_from_every_line() {
             let mut trial = Trial::new(then.settings.clone().unwrap(), world, cut as u64);
             trial.journal = whole[..cut].to_vec();
             let life = trial.live(workflow, None);
-            assert_eq!(life, Life::Done(Ending::plain(Reason::GoalMet)), "{release}, cut after line {cut}");
+            let resolved = matches!(&life, Life::Done(ending) if ending.reason == Reason::GoalMet);
+            assert!(resolved, "{release}, cut after line {cut}: {life:?}");
             let now = RunView::of(&trial.journal);
             assert_eq!(now.counts(), then.counts(), "{release}, cut after line {cut}");
         }

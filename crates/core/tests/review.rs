@@ -77,7 +77,7 @@ fn reason(life: &Life<Ending>) -> Reason {
 #[test]
 fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
     let (life, view, trial) = live(small(), happy());
-    assert_eq!(life, Life::Done(Ending::plain(Reason::GoalMet)));
+    assert_eq!(life, Life::Done(Ending::new(Reason::GoalMet, "a pass over the final text was dry")));
     assert_eq!(view.findings[&F1].status, Status::Fixed);
     let keys: Vec<String> = started(&trial.journal).iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -217,6 +217,15 @@ fn a_text_that_somebody_changed_after_the_dry_pass_is_reviewed_again() {
 }
 
 #[test]
+fn at_tier_zero_no_pass_over_the_final_text_is_claimed() {
+    let settings = Settings { tier: Tier::new(0).unwrap(), ..small() };
+    let world = happy().on("round-1/review/adversarial", findings(vec![]));
+    let (life, _, trial) = live(settings, world);
+    assert_eq!(reason(&life), Reason::GoalMet);
+    assert!(!trial.world.performed.iter().any(|key| key == "end/look"));
+}
+
+#[test]
 fn a_pass_of_which_nothing_is_believed_is_not_dry() {
     let invented = |n: usize| {
         let mut claim = raised(1, Severity::High);
@@ -234,7 +243,7 @@ fn a_pass_of_which_nothing_is_believed_is_not_dry() {
 }
 
 #[test]
-fn what_a_person_accepts_is_accepted_whole() {
+fn a_retry_takes_an_acceptance_back() {
     let both = flawed_text(2);
     let world = ScriptedWorld::default()
         .on("round-1/freeze", frozen(&both))
@@ -254,8 +263,12 @@ fn what_a_person_accepts_is_accepted_whole() {
             "round-1/fix-1/fix/1/land",
             landed(&both.replace("flaw 1", "repaired"), vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
         );
-    // The second answer reopens the finding: it is fixed before the acceptance holds.
-    assert_eq!(reason(&trial.live(workflow, None)), Reason::Accepted);
+    trial.world = std::mem::take(&mut trial.world)
+        .on("round-2/freeze", frozen(&both.replace("flaw 1", "repaired")))
+        .on("round-2/review/adversarial", findings(vec![]))
+        .on("end/look", frozen(&both.replace("flaw 1", "repaired")));
+    // The second answer takes the acceptance back: what it reopens is fixed and reviewed again.
+    assert_eq!(reason(&trial.live(workflow, None)), Reason::GoalMet);
     let view = RunView::of(&trial.journal);
     assert_eq!((view.counts().open, view.counts().fixed, view.counts().deferred), (0, 1, 1));
 }

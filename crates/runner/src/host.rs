@@ -293,6 +293,13 @@ impl Host<'_> {
             Ok(ending) => (ending, "run_finished".to_string(), true),
             Err(Parked { ending }) => (ending, format!("run_parked:{}", self.journal.view().lives), false),
         };
+        if finished {
+            let asked: Vec<_> =
+                self.journal.view().decisions.iter().map(|decision| decision.id.clone()).collect();
+            for decision in asked {
+                remove_page(&self.world, &decision);
+            }
+        }
         let summary = self.journal.summary(&ending);
         let event = if finished { Event::RunFinished(summary) } else { Event::RunParked(summary) };
         self.record(vec![Draft { id, event }]).await?;

@@ -49,6 +49,8 @@ pub enum RunError {
         "run {run} was started by workflow {workflow} version {version}; this build has {WORKFLOW} version {VERSION}"
     )]
     OtherVersion { run: RunId, workflow: String, version: u32 },
+    #[error("run {run} has an entry that this build does not know (number {seq})")]
+    UnknownEntry { run: RunId, seq: u64 },
     #[error("the settings contain what looks like a secret: {place}")]
     SecretInSettings { place: String },
     #[error("the changed settings do not fit what run {run} has done since its last stage: {cause}")]
@@ -266,8 +268,10 @@ fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Set
     else {
         return Err(RunError::NoRun { run: run.clone() });
     };
-    let newer = entries.iter().any(|entry| entry.event == Event::Unknown);
-    if workflow != WORKFLOW || *version != VERSION || newer {
+    if let Some(unknown) = entries.iter().find(|entry| entry.event == Event::Unknown) {
+        return Err(RunError::UnknownEntry { run: run.clone(), seq: unknown.seq });
+    }
+    if workflow != WORKFLOW || *version != VERSION {
         return Err(RunError::OtherVersion {
             run: run.clone(),
             workflow: workflow.clone(),

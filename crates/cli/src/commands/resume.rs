@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     /// Take in what changed in the settings since the run began; else it goes on with those it has
     #[arg(long)]
     reload: bool,
+    /// With --reload: an agent of the settings, instead of those under `use`
+    #[arg(long, requires = "reload")]
+    agent: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
@@ -52,23 +55,33 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     }
     drop(store);
     let changed = match (arguments.reload, &view.settings) {
-        (true, Some(pinned)) => Some(Box::new(reload(project.root(), pinned, context)?)),
+        (true, Some(pinned)) => {
+            Some(Box::new(reload(project.root(), pinned, arguments.agent.clone(), context)?))
+        }
         _ => None,
     };
     execute(context, project, Job::Resume(run, changed)).map(|ended| ended.exit)
 }
 
 /// Agents, checks, limits and task settings from the file; what was chosen when the run began stays chosen.
-fn reload(root: &Path, pinned: &Settings, context: &Context) -> Result<Settings, Complaint> {
+fn reload(
+    root: &Path,
+    pinned: &Settings,
+    agent: Option<String>,
+    context: &Context,
+) -> Result<Settings, Complaint> {
     let wishes = Wishes {
         tier: Some(pinned.tier),
         level: pinned.level,
         goal: Some(pinned.goal),
-        agent: None,
+        agent,
         no_fix: !pinned.fix,
         paced: context.interactive && !context.json,
     };
-    resolve(root, pinned.subject.clone(), &wishes)
+    let mut settings = resolve(root, pinned.subject.clone(), &wishes)?;
+    // The tracker and the open questions stay where they are.
+    settings.reviews.clone_from(&pinned.reviews);
+    Ok(settings)
 }
 
 fn last_that_can(all: &[(RunView, bool)]) -> Option<RunId> {

@@ -143,6 +143,21 @@ fn line_ends_stay_as_they_were() {
     let ran = sandbox.run(&["review", "plan.md"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(sandbox.read("plan.md"), "# Plan\r\n\r\n## Goals\r\n\r\nIt answers in 200 ms.\r\n");
+
+    let sandbox = fixer(
+        "{write: {file: plan.md, text: \"# Plan\\r\\n\\r\\nIt answers in 200 ms.\\r\\n\\r\\n## Risks\\r\\n\"}}",
+    );
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(sandbox.read("plan.md"), "# Plan\n\nIt answers in 200 ms.\n\n## Risks\n");
+}
+
+#[test]
+fn a_fixer_that_writes_what_is_no_text_is_refused_and_not_the_environment_s_fault() {
+    let sandbox = shell_agent("printf '# Plan\\n\\377\\n' > plan.md");
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("what it made of plan.md is no UTF-8"), "{}", ran.err);
 }
 
 /// An agent that is a shell script; the reviewer's and the fixer's part by the task's name.

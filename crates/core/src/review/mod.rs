@@ -162,21 +162,20 @@ impl Court {
 
     /// Before it is called resolved: does the file still say what the last panel read? If not, that pass shows nothing.
     async fn has_moved(&mut self, host: &dyn Host, parent: &Key) -> Result<bool, Parked> {
-        if !self.last_pass.dry {
-            // Tier 0, or nothing was to be fixed: no pass over the final text is claimed.
+        let settings = host.settings();
+        if settings.tier.number() == 0 || !settings.fix {
+            // No pass over the final text is claimed.
             return Ok(false);
         }
-        let subject = host.settings().subject.clone();
-        let text = match host.perform(parent.child("look"), Effect::Freeze { subject }).await? {
-            Reply::Frozen { hash, .. } => Some(hash),
-            _ => None,
+        let effect = Effect::Freeze { subject: settings.subject.clone() };
+        let text = match host.perform(parent.child("look"), effect).await? {
+            Reply::Frozen { hash, .. } if Some(&hash) == self.last_pass.text.as_ref() => return Ok(false),
+            Reply::Failed { fault, .. } => format!("{fault}; it is not resolved yet"),
+            _ => String::from(
+                "the file was changed by somebody else after the last pass; it is not resolved yet",
+            ),
         };
-        if text.is_some() && text == self.last_pass.text {
-            return Ok(false);
-        }
         self.last_pass.dry = false;
-        let text =
-            String::from("the file was changed by somebody else after the last pass; it is not resolved yet");
         host.note(Event::Warned { text });
         Ok(true)
     }

@@ -57,12 +57,18 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
     let good = court.last_pass.dry || settings.tier.number() == 0;
     let more_rounds = court.round < limits.rounds.saturating_mul(court.spent.shares());
     match (counts.blocked, good) {
-        (0, true) => Next::End(Ending::plain(Reason::GoalMet)),
+        (0, true) if !court.last_pass.dry => {
+            end(Reason::GoalMet, String::from("tier 0: no second look was asked for"))
+        }
+        (0, true) => end(Reason::GoalMet, String::from("a pass over the final text was dry")),
         (0, false) | (_, false) if more_rounds => Next::Review { round: court.round + 1 },
         (0, false) => end(
             Reason::Rounds,
             match court.iteration {
-                0 => format!("no pass was dry; in round {} not enough was answered or believed", court.round),
+                0 => format!(
+                    "round {} showed nothing: too little was answered or believed, or the file changed since",
+                    court.round
+                ),
                 _ => format!(
                     "the last fixes of round {} are verified but were not reviewed again",
                     court.round

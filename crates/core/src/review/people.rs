@@ -93,6 +93,7 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
             court.move_to(host, finding, Status::Deferred { why: Deferral::Person }, &because(&answer));
         }
         (About::Limit, "more") => {
+            court.accepted = false;
             court.spent.grants += 1;
             court.spent.failures_in_a_row = 0;
             court.iteration = 0;
@@ -111,6 +112,8 @@ pub(super) fn withdraw(host: &dyn Host, court: &mut Court) {
 }
 
 fn retry(host: &dyn Host, court: &mut Court, finding: FindingId) {
+    // Who wants another try has not accepted things as they are.
+    court.accepted = false;
     court.iteration = 0;
     court.move_to(host, finding, Status::Open, "a person wants another try");
 }

@@ -193,7 +193,15 @@ fn read(
         Workplace::Frozen { .. } => None,
         Workplace::Private => match patch(world, task, copy, &mut blobs) {
             Ok(patch) => patch,
-            Err(cause) => return world_fault(format!("the copy could not be read: {cause}")).into(),
+            // The agent's own doing: it broke the copy it was given.
+            Err(cause) => {
+                let fault = Fault::new(
+                    FaultKind::Malformed,
+                    format!("agent `{}` left a copy that cannot be read: {cause}", agent.name),
+                );
+                let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&blobs[0])) };
+                return Performed { reply, blobs };
+            }
         },
     };
     let reply = AgentReply {

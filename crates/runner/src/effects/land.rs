@@ -31,7 +31,7 @@ const VERIFY_DEADLINE: Duration = Duration::from_secs(600);
 /// Whoever keeps changing the file while the checks run is let alone.
 const TRIES: u32 = 3;
 /// From so many lines on, a patch that leaves less than a third of them is no fix.
-const LONG_ENOUGH: usize = 6;
+const LONG_ENOUGH: usize = 4;
 
 pub(super) struct Landing {
     pub by: Key,
@@ -133,9 +133,12 @@ fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, R
         return Ok(Err(Refusal::Lost { detail: format!("it put something else in the place of {path}") }));
     }
     let base = copy.base()?;
-    let theirs = with_line_ends_of(&base, fs::read_to_string(new)?);
-    let (before, after) =
-        (base.lines().count(), theirs.lines().filter(|line| !line.trim().is_empty()).count());
+    let Ok(theirs) = String::from_utf8(fs::read(new)?) else {
+        return Ok(Err(Refusal::Lost { detail: format!("what it made of {path} is no UTF-8") }));
+    };
+    let theirs = with_line_ends_of(&base, theirs);
+    let filled = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
+    let (before, after) = (filled(&base), filled(&theirs));
     if after == 0 || (before >= LONG_ENOUGH && after * 3 < before) {
         return Ok(Err(Refusal::Gutted { before: before as u32, after: after as u32 }));
     }
@@ -146,9 +149,14 @@ fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, R
 
 /// An agent that turns a file's line ends into its own has not fixed anything.
 fn with_line_ends_of(base: &str, text: String) -> String {
-    let all_crlf =
-        |text: &str| text.contains('\n') && text.matches('\n').count() == text.matches("\r\n").count();
-    if all_crlf(base) && !all_crlf(&text) { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text }
+    let ends = |text: &str| (text.matches('\n').count(), text.matches("\r\n").count());
+    match (ends(base), ends(&text)) {
+        ((all, crlf), (new, new_crlf)) if crlf > 0 && all == crlf && new != new_crlf => {
+            text.replace("\r\n", "\n").replace('\n', "\r\n")
+        }
+        ((_, 0), (_, 1..)) => text.replace("\r\n", "\n"),
+        _ => text,
+    }
 }
 
 fn merge(candidate: &Candidate) -> io::Result<Try> {
@@ -203,8 +211,9 @@ fn find_copy(desk: &Path, patch: &Hash) -> Option<Copy> {
     let attempts = fs::read_dir(desk).ok()?.flatten().map(|attempt| attempt.path());
     let numbered = attempts.filter(|path| path.extension().is_none());
     let copies = numbered.map(Copy::at).filter(Copy::is_complete);
-    let mut fitting = copies.filter(|copy| copy.changes().is_ok_and(|now| patch_hash(&now) == *patch));
-    fitting.next()
+    let fitting = copies.filter(|copy| copy.changes().is_ok_and(|now| patch_hash(&now) == *patch));
+    // Two attempts with one result: the later one began from the newer text.
+    fitting.max_by_key(|copy| copy.folder().file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()))
 }
 
 /// Runs the verify commands over the merged text, in a copy of their own.

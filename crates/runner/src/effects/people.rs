@@ -28,6 +28,10 @@ fn page_path(project: &Project, settings: &Settings, run: &RunId, decision: &Dec
 
 pub(super) fn post(world: &World, decision: &Decision) -> Reply {
     let path = page_path(&world.project, &world.settings, &world.run, &decision.id);
+    // Asked for again after a kill: somebody may have answered meanwhile.
+    if !matches!(read(&path, decision), Written::Nothing) {
+        return Reply::Posted;
+    }
     match write_atomically(&path, world.masker.mask(&page(&world.run, decision)).as_bytes()) {
         Ok(()) => Reply::Posted,
         Err(cause) => world_fault(format!("{}: {cause}", path.display())),
