@@ -207,6 +207,24 @@ fn an_agent_s_git_commands_do_not_reach_the_person_s_repository() {
 }
 
 #[test]
+fn what_a_reviewer_writes_is_not_what_the_next_one_reads() {
+    let sandbox = Sandbox::scripted("tasks: []\n");
+    let spy = sandbox.path("spy").display().to_string();
+    sandbox.write(
+        "agent.sh",
+        &format!("case $TRIBUNAL_TASK in */again) cp plan.md {spy};; *) echo vandalism > plan.md;; esac\necho 'findings: []'\n"),
+    );
+    let agent = sandbox.path("agent.sh").display().to_string();
+    sandbox.write(
+        "tribunal.yaml",
+        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent}]}}}}\n"),
+    );
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(sandbox.read("spy"), sandbox.read("plan.md"));
+}
+
+#[test]
 fn a_link_in_the_place_of_the_document_is_not_landed() {
     let sandbox = shell_agent("ln -sf /etc/passwd plan.md");
     let before = sandbox.read("plan.md");

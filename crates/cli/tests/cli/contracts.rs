@@ -137,6 +137,18 @@ fn several_subjects_are_several_runs_and_the_worst_exit_code_counts() {
 }
 
 #[test]
+fn two_subjects_of_one_name_have_two_trackers() {
+    let sandbox = Sandbox::scripted(FAST);
+    sandbox.write("old/plan.md", "# Old plan\n\nIt shall be fast.\n");
+    assert_eq!(sandbox.run(&["review", "plan.md", "old/plan.md", "--no-fix"]).code, Some(3));
+    let runs = sandbox.json(&["runs"]);
+    let trackers: Vec<&str> = (0..2).map(|run| runs["runs"][run]["tracker"].as_str().unwrap()).collect();
+    assert_ne!(trackers[0], trackers[1]);
+    assert!(sandbox.read(trackers[0]).starts_with("# Issue tracker: plan.md\n"));
+    assert!(sandbox.read(trackers[1]).starts_with("# Issue tracker: old/plan.md\n"));
+}
+
+#[test]
 fn colour_is_used_only_where_it_is_wanted() {
     let sandbox = Sandbox::scripted(FAST);
     let plain = sandbox.run(&["review", "plan.md", "--no-fix"]);
