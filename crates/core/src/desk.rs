@@ -81,11 +81,6 @@ impl History {
         }
         history
     }
-
-    /// Nothing happened since the last boundary.
-    pub fn is_empty(&self) -> bool {
-        self.outs.is_empty() && self.ins.is_empty()
-    }
 }
 
 /// An effect to perform.

@@ -1,21 +1,18 @@
 //! Journals that released builds wrote: this build must go on from every single line of them.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::{collections::BTreeMap, future::Future, pin::Pin};
+use std::collections::BTreeMap;
 
 use tribunal_core::{
     desk::Ask,
     effect::Reply,
     event::{Entry, Event},
-    host::{Host, Parked},
     ids::Key,
-    reason::{Ending, Reason},
-    review::review,
+    reason::Reason,
     view::RunView,
 };
 use tribunal_testkit::{
     RECORDED, entries,
-    trial::{Life, Performed, Trial, World},
+    trial::{Life, Performed, Trial, World, review_workflow as workflow},
 };
 
 /// Answers as was answered then.
@@ -28,14 +25,6 @@ impl World for AsRecorded {
             None => panic!("{} was never asked for", ask.key),
         }
     }
-}
-
-fn workflow<'a>(
-    host: &'a dyn Host,
-    from: Option<serde_json::Value>,
-) -> Pin<Box<dyn Future<Output = Result<Ending, Parked>> + 'a>> {
-    let court = from.map(|state| serde_json::from_value(state).unwrap()).unwrap_or_default();
-    Box::pin(review(host, court))
 }
 
 fn replies(journal: &[Entry]) -> BTreeMap<Key, Reply> {

@@ -1,34 +1,25 @@
 //! The review workflow over hosts without a world: what it asks for, how it ends, and that it always does.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::{collections::BTreeSet, future::Future, pin::Pin};
+use std::collections::BTreeSet;
 
 use tribunal_core::{
     brief::{Content, Said},
     effect::{Hunk, Refusal, Reply, Request},
     event::Event,
     finding::{Deferral, Dismissal, Evidence, Severity, Status},
-    host::{Host, Parked},
     ids::{DecisionId, FindingId},
     level::{Goal, Tier},
     reason::{Ending, FaultKind, Outcome, Reason},
-    review::{Court, review},
+    review::Court,
     settings::Settings,
     view::{Counts, RunView},
 };
 use tribunal_testkit::{
     RandomWorld, ScriptedWorld,
     samples::{self, failed, findings, fixes, flawed_text, frozen, landed, raised, unreadable},
-    trial::{Life, Trial, started},
+    trial::{Life, Trial, review_workflow as workflow, started},
 };
-
-fn workflow<'a>(
-    host: &'a dyn Host,
-    from: Option<serde_json::Value>,
-) -> Pin<Box<dyn Future<Output = Result<Ending, Parked>> + 'a>> {
-    let court = from.map(|state| serde_json::from_value(state).unwrap()).unwrap_or_default();
-    Box::pin(review(host, court))
-}
 
 const F1: FindingId = FindingId(1);
 const F2: FindingId = FindingId(2);

@@ -11,6 +11,7 @@ use tribunal_core::{
     host::{Host, Parked},
     ids::{Key, RunId},
     reason::Ending,
+    review::review,
     settings::Settings,
     stamp::Stamp,
 };
@@ -43,6 +44,18 @@ pub enum Life<T> {
 /// A workflow as a function of a host and the state of the last boundary.
 pub type Workflow<T> =
     for<'a> fn(&'a dyn Host, Option<Value>) -> Pin<Box<dyn Future<Output = Result<T, Parked>> + 'a>>;
+
+/// The review, as a workflow to put on trial. Panics on a state that cannot be read: that is a bug a test must show.
+pub fn review_workflow<'a>(
+    host: &'a dyn Host,
+    from: Option<Value>,
+) -> Pin<Box<dyn Future<Output = Result<Ending, Parked>> + 'a>> {
+    let court = match from.map(serde_json::from_value).transpose() {
+        Ok(court) => court.unwrap_or_default(),
+        Err(cause) => panic!("a recorded state cannot be read: {cause}"),
+    };
+    Box::pin(review(host, court))
+}
 
 /// A run in memory: its journal survives its lives.
 #[derive(Debug)]
