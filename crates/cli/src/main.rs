@@ -6,6 +6,7 @@
 mod commands;
 mod complaint;
 mod context;
+mod detach;
 mod documents;
 mod running;
 mod settings;
@@ -44,6 +45,9 @@ enum Colour {
 }
 
 fn main() -> ExitCode {
+    if let Some(done) = tribunal_supervise::enter_keeper() {
+        return done;
+    }
     let arguments = Arguments::parse();
     let json = arguments.json;
     let context = match Context::new(arguments.project, json, arguments.color) {

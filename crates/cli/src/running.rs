@@ -31,8 +31,10 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
         project,
         masker: context.masker(),
         build: format!("tribunal {BUILD}"),
+        keeper: tribunal_supervise::own_program(),
         stop,
     };
+    tribunal_supervise::allow_many_files();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -52,9 +54,15 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
             Seen::Progress(progress) => reporter.progress(progress),
             Seen::Stopping(0) => Ok(()),
             Seen::Stopping(running) => {
-                let agents = if running == 1 { "1 agent".to_string() } else { format!("{running} agents") };
-                writeln!(stderr(), "[i] stopping: {agents} may finish; Ctrl-C again ends it now")
+                writeln!(stderr(), "[i] stopping: {} may finish; Ctrl-C again to end now", agents(running))
             }
+            Seen::Ending(0) => Ok(()),
+            Seen::Ending(running) => writeln!(stderr(), "[i] ending {}", agents(running)),
+            Seen::Swept(number) => {
+                let processes = if number == 1 { "1 process" } else { &format!("{number} processes") };
+                writeln!(stderr(), "[i] {processes} that an earlier start had left behind were ended")
+            }
+            Seen::Waiting => writeln!(stderr(), "[i] agents of an earlier start are still ending; waiting"),
         };
         // A screen that is gone does not stop a run: everything is in the journal.
         let _ = drawn;
@@ -74,12 +82,19 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
     Ok(Ended { run, exit: ending.reason.exit() })
 }
 
-/// First Ctrl-C: what runs may finish. Second, or a request to terminate: end now. A hang-up: go on without a screen.
+fn agents(number: usize) -> String {
+    if number == 1 { "1 agent".to_string() } else { format!("{number} agents") }
+}
+
+/// First Ctrl-C, or `tribunal stop`: what runs may finish. Second, or a request to terminate: end now. A hang-up: go on without a screen.
 async fn interrupts(say: watch::Sender<Stop>) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up), Ok(mut asked)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+        signal(SignalKind::hangup()),
+        signal(SignalKind::user_defined1()),
+    ) else {
         return;
     };
     loop {
@@ -87,6 +102,9 @@ async fn interrupts(say: watch::Sender<Stop>) {
             _ = interrupt.recv() => {
                 let next = if *say.borrow() == Stop::GoOn { Stop::Park } else { Stop::Now };
                 say.send_replace(next);
+            }
+            _ = asked.recv() => {
+                say.send_if_modified(|now| std::mem::replace(now, (*now).max(Stop::Park)) == Stop::GoOn);
             }
             _ = terminate.recv() => {
                 say.send_replace(Stop::Now);

@@ -43,8 +43,16 @@ pub struct TaskSettings {
     pub reviewer_timeout_ms: u64,
     pub party_timeout_ms: u64,
     pub fixer_timeout_ms: u64,
+    /// Without a sign of life.
+    #[serde(default = "idle_timeout_ms")]
+    pub idle_timeout_ms: u64,
     /// Before a failed task is tried once more.
     pub retry_after_ms: u64,
+}
+
+/// Runs that began before there was this setting have it all the same.
+fn idle_timeout_ms() -> u64 {
+    10 * 60_000
 }
 
 impl Default for TaskSettings {
@@ -56,6 +64,7 @@ impl Default for TaskSettings {
             reviewer_timeout_ms: 15 * 60_000,
             party_timeout_ms: 20 * 60_000,
             fixer_timeout_ms: 15 * 60_000,
+            idle_timeout_ms: idle_timeout_ms(),
             retry_after_ms: 5_000,
         }
     }

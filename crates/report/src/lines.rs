@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use tribunal_core::{
     brief::Task,
-    effect::{Effect, Refusal},
+    effect::{Effect, Refusal, Reply, Request},
     event::{Entry, Event, Summary},
     finding::{Dismissal, Finding, Status},
     ids::{FindingId, Key},
@@ -221,6 +221,16 @@ impl<W: Write> Lines<W> {
         Ok(())
     }
 
+    fn requests(&mut self, requests: &[Request]) -> io::Result<()> {
+        for request in requests {
+            if let Request::Say { text } = request {
+                let text = self.screen.wrap(2, &format!("a person says: {text}"));
+                self.line(0, &text)?;
+            }
+        }
+        Ok(())
+    }
+
     fn effect(&mut self, key: &Key, effect: &Effect) -> io::Result<()> {
         match effect {
             Effect::Ask { task: Task { brief, .. } } if key.as_str().ends_with("/again") => {
@@ -252,6 +262,7 @@ impl<W: Write> Reporter for Lines<W> {
             }
             Event::SettingsChanged { .. } => self.line(2, "changed settings were taken in"),
             Event::EffectStarted { key, effect, .. } => self.effect(key, effect),
+            Event::EffectFinished { reply: Reply::Requests { requests }, .. } => self.requests(requests),
             Event::FindingRaised { finding } => self.finding(finding),
             Event::DecisionAnswered { decision, answer } => {
                 let choice = self.screen.fit(24, &answer.choice);

@@ -12,6 +12,7 @@
 
 mod capture;
 mod deadlines;
+mod detach;
 mod identity;
 mod keeper;
 mod process;
@@ -22,8 +23,9 @@ mod tree;
 
 pub use capture::Captured;
 pub use deadlines::Deadlines;
+pub use detach::start_detached;
 pub use identity::Identity;
 pub use keeper::{enter as enter_keeper, own_program};
-pub use process::{Command, Ended, How, StartError, run};
+pub use process::{Command, Ended, How, OnOutput, Output, StartError, run};
 pub use resources::allow_many_files;
 pub use strays::{MARK, sweep as sweep_strays};

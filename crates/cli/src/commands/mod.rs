@@ -10,8 +10,10 @@ mod play_script;
 mod resume;
 mod review;
 mod runs;
+mod say;
 mod schema;
 mod status;
+mod stop;
 
 use clap::Subcommand;
 
@@ -25,6 +27,10 @@ pub(crate) enum Command {
     Review(review::Arguments),
     /// Go on with a run that was stopped, waits or died
     Resume(resume::Arguments),
+    /// Stop a run; it can go on later
+    Stop(stop::Arguments),
+    /// Tell a run's agents something, in their next briefs
+    Say(say::Arguments),
     /// List the project's runs
     Runs,
     /// Where a run stands, and what to type next
@@ -50,6 +56,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Demo(arguments) => demo::run(arguments, context),
         Command::Review(arguments) => review::run(arguments, context),
         Command::Resume(arguments) => resume::run(&arguments, context),
+        Command::Stop(arguments) => stop::run(&arguments, context),
+        Command::Say(arguments) => say::run(&arguments, context),
         Command::Runs => runs::run(context),
         Command::Status(arguments) => status::run(&arguments, context),
         Command::Findings(arguments) => findings::run(&arguments, context),

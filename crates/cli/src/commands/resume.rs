@@ -17,6 +17,7 @@ use super::runs;
 use crate::{
     complaint::Complaint,
     context::{Context, find_run},
+    detach::detach,
     running::{Job, execute},
     settings::{Wishes, resolve},
 };
@@ -31,6 +32,9 @@ pub(crate) struct Arguments {
     /// With --reload: an agent of the settings, instead of those under `use`
     #[arg(long, requires = "reload")]
     agent: Option<String>,
+    /// Run on without the terminal
+    #[arg(long)]
+    detach: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
@@ -60,6 +64,9 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         }
         _ => None,
     };
+    if arguments.detach {
+        return detach(context, &project);
+    }
     execute(context, project, Job::Resume(run, changed)).map(|ended| ended.exit)
 }
 

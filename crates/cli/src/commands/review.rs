@@ -23,6 +23,7 @@ use super::runs;
 use crate::{
     complaint::Complaint,
     context::Context,
+    detach::detach,
     documents::{self, Plan, Seat},
     running::{Job, execute},
     settings::{Wishes, nearest, resolve},
@@ -54,6 +55,9 @@ pub(crate) struct Arguments {
     /// Show panel, agents, limits and an estimate; start nothing
     #[arg(long)]
     dry_run: bool,
+    /// Run on without the terminal
+    #[arg(long, conflicts_with = "dry_run")]
+    detach: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -89,6 +93,9 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     let mut jobs = Vec::new();
     for path in &arguments.paths {
         jobs.push(prepare(path, arguments.section.as_deref(), &wishes, context)?);
+    }
+    if let (true, Some((project, ..))) = (arguments.detach, jobs.first()) {
+        return detach(context, project);
     }
     let mut worst = 0;
     for (project, settings, text) in jobs {

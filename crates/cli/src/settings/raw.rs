@@ -72,6 +72,7 @@ pub(crate) struct RawTasks {
     pub reviewer_timeout: Option<NonZeroU64>,
     pub party_timeout: Option<NonZeroU64>,
     pub fixer_timeout: Option<NonZeroU64>,
+    pub idle_timeout: Option<NonZeroU64>,
     pub retry_after: Option<u64>,
 }
 

@@ -60,6 +60,27 @@ impl Sandbox {
         sandbox
     }
 
+    /// A one-page document and a shell script as the agent; its answer is what it prints.
+    pub fn with_agent(script: &str) -> Sandbox {
+        let sandbox = Sandbox::scripted("");
+        sandbox.write("agent.sh", script);
+        let path = sandbox.path("agent.sh");
+        sandbox.write(
+            "tribunal.yaml",
+            &format!(
+                "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {path:?}]}}}}\n\
+                 tasks: {{retry_after: 0, required_issues: 0}}\n"
+            ),
+        );
+        sandbox
+    }
+
+    /// Adds a line to the settings.
+    pub fn set(&self, line: &str) {
+        let settings = self.read("tribunal.yaml");
+        self.write("tribunal.yaml", &format!("{settings}{line}\n"));
+    }
+
     pub fn root(&self) -> &Path {
         self.folder.path()
     }

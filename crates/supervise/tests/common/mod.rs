@@ -1,5 +1,4 @@
 //! Commands for tests, and a way to notice that the last process of a tree is gone.
-#![expect(dead_code, reason = "each test file uses a part of it")]
 
 use std::{collections::BTreeMap, path::PathBuf, thread::JoinHandle, time::Duration};
 
