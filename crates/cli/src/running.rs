@@ -4,7 +4,7 @@ use std::io::{Write, stderr, stdout};
 
 use tokio::sync::watch;
 use tribunal_core::{ids::RunId, settings::Settings};
-use tribunal_report::{JsonLines, Lines, Reporter};
+use tribunal_report::{JsonLines, Lines, Mode, Reporter};
 use tribunal_runner::{Project, RunError, Runner, Seen, Stop};
 
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
     let mut reporter: Box<dyn Reporter> = if context.json {
         Box::new(JsonLines::new(stdout()))
     } else {
-        Box::new(Lines::new(stderr(), context.progress.clone()))
+        Box::new(Lines::new(stderr(), context.progress.clone(), Mode::default()))
     };
     let mut sink = |seen: Seen<'_>| {
         let drawn = match seen {
