@@ -9,6 +9,8 @@ mod context;
 mod documents;
 mod running;
 mod settings;
+mod terminal;
+mod view;
 
 use std::{io::Write, panic::AssertUnwindSafe, process::ExitCode};
 

@@ -1,15 +1,14 @@
-//! Taking a run from its start to its last line: runtime, reporter, interrupts. Shared by all commands that run.
-
-use std::io::{Write, stderr, stdout};
+//! Taking a run from its start to its last line: runtime, view, interrupts. Shared by all commands that run.
 
 use tokio::sync::watch;
 use tribunal_core::{ids::RunId, settings::Settings};
-use tribunal_report::{JsonLines, Lines, Mode, Reporter};
+use tribunal_report::Mode;
 use tribunal_runner::{Project, RunError, Runner, Seen, Stop};
 
 use crate::{
     complaint::{Complaint, ENVIRONMENT},
     context::{BUILD, Context},
+    view::View,
 };
 
 pub(crate) enum Job {
@@ -24,7 +23,13 @@ pub(crate) struct Ended {
     pub exit: u8,
 }
 
-pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<Ended, Complaint> {
+/// `mode`: how much the person wants to see, if they said so.
+pub(crate) fn execute(
+    context: &Context,
+    project: Project,
+    job: Job,
+    mode: Option<Mode>,
+) -> Result<Ended, Complaint> {
     let (say, stop) = watch::channel(Stop::GoOn);
     let runner = Runner {
         at: context.whereabouts(&project)?,
@@ -37,37 +42,24 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
         .enable_all()
         .build()
         .map_err(|cause| Complaint::new(ENVIRONMENT, format!("no runtime: {cause}")))?;
-    let mut reporter: Box<dyn Reporter> = if context.json {
-        Box::new(JsonLines::new(stdout()))
-    } else {
-        Box::new(Lines::new(stderr(), context.progress.clone(), Mode::default()))
-    };
-    let mut sink = |seen: Seen<'_>| {
-        let drawn = match seen {
-            Seen::Past(entry) => {
-                reporter.past(entry);
-                Ok(())
-            }
-            Seen::Entry(entry) => reporter.entry(entry),
-            Seen::Progress(progress) => reporter.progress(progress),
-            Seen::Stopping(0) => Ok(()),
-            Seen::Stopping(running) => {
-                let agents = if running == 1 { "1 agent".to_string() } else { format!("{running} agents") };
-                writeln!(stderr(), "[i] stopping: {agents} may finish; Ctrl-C again ends it now")
+    let view = View::new(context, mode);
+    let mut sink = |seen: Seen<'_>| view.see(&seen);
+    let result: Result<_, RunError> = runtime.block_on(async {
+        tokio::spawn(interrupts(say.clone()));
+        let run = async {
+            match job {
+                Job::Start(settings) => runner.start(*settings, &mut sink).await,
+                Job::Resume(run, changed) => {
+                    runner.resume(&run, changed.map(|settings| *settings), &mut sink).await
+                }
             }
         };
-        // A screen that is gone does not stop a run: everything is in the journal.
-        let _ = drawn;
-    };
-    let result: Result<_, RunError> = runtime.block_on(async {
-        tokio::spawn(interrupts(say));
-        match job {
-            Job::Start(settings) => runner.start(*settings, &mut sink).await,
-            Job::Resume(run, changed) => {
-                runner.resume(&run, changed.map(|settings| *settings), &mut sink).await
-            }
+        tokio::select! {
+            ended = run => ended,
+            never = view.attend(&say) => match never {},
         }
     });
+    view.close();
     // Threads that still work on files of a stopped run are not waited for.
     runtime.shutdown_background();
     let (run, ending) = result?;

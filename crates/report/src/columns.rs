@@ -12,15 +12,15 @@ const MARKS: usize = 4;
 
 /// One line of what a stranger wrote, fit for any screen.
 pub(crate) fn clean(text: &str) -> String {
+    // Blanks control the line, too: they are folded, not dropped. First away with what nobody sees, or a word of it would
+    // leave two blanks behind.
+    let visible: String = text.chars().filter(|c| c.is_whitespace() || may_show(*c)).collect();
     let mut marks = 0;
-    let harmless = fold_line(text).chars().filter(|c| may_show(*c)).collect::<String>();
-    harmless
-        .chars()
-        .filter(|c| {
-            marks = if c.width() == Some(0) { marks + 1 } else { 0 };
-            marks <= MARKS
-        })
-        .collect()
+    let few_marks = |c: &char| {
+        marks = if c.width() == Some(0) { marks + 1 } else { 0 };
+        marks <= MARKS
+    };
+    fold_line(&visible).chars().filter(few_marks).collect()
 }
 
 /// Neither a control character nor one that only formats: joiners, bidi marks, selectors, tags.
@@ -70,6 +70,7 @@ mod tests {
         assert_eq!(clean("c1 \u{9b}31m\u{90}x\u{9c}"), "c1 31mx");
         assert_eq!(clean("\u{202e}txt.exe\u{202c} \u{2066}x\u{2069}\u{200f}"), "txt.exe x");
         assert_eq!(clean("a\u{200b}b\u{feff}c\u{e0041}"), "abc");
+        assert_eq!(clean("\u{202e}\ta \u{200b} b\u{2028}c"), "a b c");
     }
 
     #[test]

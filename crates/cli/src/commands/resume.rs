@@ -19,6 +19,7 @@ use crate::{
     context::{Context, find_run},
     running::{Job, execute},
     settings::{Wishes, resolve},
+    view::Progress,
 };
 
 #[derive(Debug, clap::Args)]
@@ -31,6 +32,8 @@ pub(crate) struct Arguments {
     /// With --reload: an agent of the settings, instead of those under `use`
     #[arg(long, requires = "reload")]
     agent: Option<String>,
+    #[command(flatten)]
+    progress: Progress,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
@@ -60,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         }
         _ => None,
     };
-    execute(context, project, Job::Resume(run, changed)).map(|ended| ended.exit)
+    execute(context, project, Job::Resume(run, changed), arguments.progress.mode).map(|ended| ended.exit)
 }
 
 /// Agents, checks, limits and task settings from the file; what was chosen when the run began stays chosen.

@@ -81,6 +81,11 @@ impl Board {
         self.now
     }
 
+    /// There is something to show.
+    pub(super) fn has_begun(&self) -> bool {
+        self.view.run.is_some()
+    }
+
     /// Neither parked nor finished.
     pub(super) fn is_running(&self) -> bool {
         self.view.phase == Phase::Running

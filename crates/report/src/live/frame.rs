@@ -216,14 +216,14 @@ impl Frame<'_> {
 
     fn footer(&self) -> Vec<String> {
         let controls = &self.board.controls;
-        let stop = if controls.stopping {
-            "stopping: what runs may finish; Ctrl-C ends it now"
+        let forms = if controls.stopping {
+            ["stopping: what runs may finish; Ctrl-C ends it now", "stopping; Ctrl-C ends it now"]
         } else if controls.keys {
-            "1-4 or v: show less or more · s stop · ? help"
+            ["1-4 or v: show less or more · s stop · ? help", "1-4 show · s stop · ? help"]
         } else {
-            "Ctrl-C: stop when what runs has finished"
+            ["Ctrl-C: stop when what runs has finished", "Ctrl-C: stop"]
         };
-        let mut lines = vec![self.line(Style::Dim, stop)];
+        let mut lines = vec![self.line(Style::Dim, &fitting(self.room, forms.map(String::from)))];
         if controls.help {
             let modes = Mode::ALL.iter().enumerate().map(|(at, mode)| format!("{} {mode}", at + 1));
             let modes = modes.collect::<Vec<_>>().join(" · ");

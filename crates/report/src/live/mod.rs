@@ -57,6 +57,8 @@ pub struct Live<W> {
     presence: Presence,
     painted_at: u64,
     stale: bool,
+    /// What stands on the screen cannot be painted over line by line.
+    anew: bool,
 }
 
 impl<W: Write> Live<W> {
@@ -64,7 +66,7 @@ impl<W: Write> Live<W> {
         let lines = Lines::new(Vec::new(), screen.clone(), controls.mode);
         let board = Board::new(controls);
         let (shown, presence) = (Vec::new(), Presence::Here);
-        Live { out, screen, rows, board, lines, shown, presence, painted_at: 0, stale: false }
+        Live { out, screen, rows, board, lines, shown, presence, painted_at: 0, stale: false, anew: false }
     }
 
     pub fn controls(&self) -> Controls {
@@ -94,9 +96,7 @@ impl<W: Write> Live<W> {
     pub fn resize(&mut self, screen: Screen, rows: usize) -> io::Result<()> {
         self.lines.set_screen(screen.clone());
         (self.screen, self.rows) = (screen, rows);
-        let erase = self.erase();
-        self.shown.clear();
-        self.write(&erase)?;
+        self.anew = true;
         self.paint(&[])
     }
 
@@ -147,15 +147,17 @@ impl<W: Write> Live<W> {
         self.stale = false;
         self.painted_at = self.board.now();
         let above = String::from_utf8_lossy(permanent).replace('\n', "\r\n");
-        if self.presence != Presence::Here {
+        if self.presence != Presence::Here || !self.board.has_begun() {
             return self.write(&above);
         }
         // Some of the log stays in sight.
         let frame = self.board.frame(&self.screen, (self.rows * 2 / 3).max(1));
-        if permanent.is_empty() && frame == self.shown {
+        let anew = std::mem::take(&mut self.anew) || !permanent.is_empty();
+        let over = !anew && frame.len() == self.shown.len();
+        if over && frame == self.shown {
             return Ok(());
         }
-        let painted = if permanent.is_empty() && frame.len() == self.shown.len() {
+        let painted = if over {
             self.changed(&frame)
         } else {
             format!("{}{above}{NO_WRAP}{}", self.erase(), frame.join("\r\n"))

@@ -59,24 +59,20 @@ fn look(worker: &Worker, now: u64, cell: usize) -> [Piece; CELL_LINES] {
     let sign = sign(worker, now);
     let time = worker.busy_ms(now).map(|ms| format!(" {}", words::duration(ms))).unwrap_or_default();
     let agent = if worker.agent.is_empty() { String::new() } else { format!(" · {}", worker.agent) };
-    let (first, second) = over_two_lines(&says(worker, now), cell - 2);
-    let quiet = |text| ((Style::Plain, " "), text);
+    let says = says(worker, now);
+    let (first, second) = over_two_lines(&says, cell - 2);
+    let quiet = |text: &str| ((Style::Plain, " "), text.to_string());
     [(sign, format!("{}{agent}{time}", worker.name)), quiet(first), quiet(second)]
 }
 
-fn over_two_lines(text: &str, room: usize) -> (String, String) {
-    let mut first = String::new();
-    for word in text.split(' ') {
-        let blank = usize::from(!first.is_empty());
-        if width(&first) + blank + width(word) > room {
-            break;
-        }
-        first.push_str(if blank > 0 { " " } else { "" });
-        first.push_str(word);
+/// Broken at the last blank that fits; a word longer than the line is cut where it stands.
+fn over_two_lines(text: &str, room: usize) -> (&str, &str) {
+    if width(text) <= room {
+        return (text, "");
     }
-    let rest = text[first.len()..].trim_start().to_string();
-    // A word longer than the line is cut where it stands.
-    if first.is_empty() { (rest, String::new()) } else { (first, rest) }
+    let blanks = text.match_indices(' ').map(|(at, _)| text.split_at(at));
+    let fits = blanks.take_while(|(first, _)| width(first) <= room).last();
+    fits.map_or((text, ""), |(first, rest)| (first, rest.trim_start()))
 }
 
 fn one_line(frame: &Frame<'_>, worker: &Worker) -> String {
@@ -110,4 +106,18 @@ fn says(worker: &Worker, now: u64) -> String {
     let hand =
         if worker.hand.is_empty() { String::new() } else { format!("{} · ", words::ids(&worker.hand)) };
     format!("{}{hand}{says}", stalled.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_broken_at_the_last_blank_that_fits() {
+        assert_eq!(over_two_lines("one two", 7), ("one two", ""));
+        assert_eq!(over_two_lines("one two three", 8), ("one two", "three"));
+        assert_eq!(over_two_lines("審査 中です", 5), ("審査", "中です"));
+        assert_eq!(over_two_lines("unbreakable text", 5), ("unbreakable text", ""));
+        assert_eq!(over_two_lines("", 5), ("", ""));
+    }
 }
