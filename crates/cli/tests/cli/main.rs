@@ -7,4 +7,5 @@ mod common;
 mod contracts;
 mod crash;
 mod demo;
+mod live;
 mod people;
