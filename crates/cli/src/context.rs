@@ -32,6 +32,8 @@ pub(crate) struct Context {
     /// For progress, on standard error.
     pub progress: Screen,
     pub interactive: bool,
+    /// Standard error is a terminal on which a cursor can be moved.
+    pub paintable: bool,
 }
 
 impl Context {
@@ -43,6 +45,7 @@ impl Context {
         if let Some(named) = named.as_ref().filter(|named| !named.is_dir()) {
             return Err(Complaint::usage(format!("{} is not a folder", named.display())));
         }
+        let dumb = env::var_os("TERM").is_none_or(|value| value.is_empty() || value == "dumb");
         let quiet = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || env::var_os("TERM").is_some_and(|value| value == "dumb");
         let program = match &named {
@@ -65,6 +68,7 @@ impl Context {
             answers: screen(stdout().is_terminal(), width(stdout())),
             progress: screen(stderr().is_terminal(), width(stderr())),
             interactive: stderr().is_terminal(),
+            paintable: stderr().is_terminal() && !dumb,
         })
     }
 

@@ -10,6 +10,8 @@ mod detach;
 mod documents;
 mod running;
 mod settings;
+mod terminal;
+mod view;
 
 use std::{io::Write, panic::AssertUnwindSafe, process::ExitCode};
 

@@ -1,15 +1,14 @@
-//! Taking a run from its start to its last line: runtime, reporter, interrupts. Shared by all commands that run.
-
-use std::io::{Write, stderr, stdout};
+//! Taking a run from its start to its last line: runtime, view, interrupts. Shared by all commands that run.
 
 use tokio::sync::watch;
 use tribunal_core::{ids::RunId, settings::Settings};
-use tribunal_report::{JsonLines, Lines, Reporter};
+use tribunal_report::Mode;
 use tribunal_runner::{Project, RunError, Runner, Seen, Stop};
 
 use crate::{
     complaint::{Complaint, ENVIRONMENT},
     context::{BUILD, Context},
+    view::View,
 };
 
 pub(crate) enum Job {
@@ -24,7 +23,13 @@ pub(crate) struct Ended {
     pub exit: u8,
 }
 
-pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<Ended, Complaint> {
+/// `mode`: how much the person wants to see, if they said so.
+pub(crate) fn execute(
+    context: &Context,
+    project: Project,
+    job: Job,
+    mode: Option<Mode>,
+) -> Result<Ended, Complaint> {
     let (say, stop) = watch::channel(Stop::GoOn);
     let runner = Runner {
         at: context.whereabouts(&project)?,
@@ -39,51 +44,28 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
         .enable_all()
         .build()
         .map_err(|cause| Complaint::new(ENVIRONMENT, format!("no runtime: {cause}")))?;
-    let mut reporter: Box<dyn Reporter> = if context.json {
-        Box::new(JsonLines::new(stdout()))
-    } else {
-        Box::new(Lines::new(stderr(), context.progress.clone()))
-    };
-    let mut sink = |seen: Seen<'_>| {
-        let drawn = match seen {
-            Seen::Past(entry) => {
-                reporter.past(entry);
-                Ok(())
-            }
-            Seen::Entry(entry) => reporter.entry(entry),
-            Seen::Progress(progress) => reporter.progress(progress),
-            Seen::Stopping(0) => Ok(()),
-            Seen::Stopping(running) => {
-                writeln!(stderr(), "[i] stopping: {} may finish; Ctrl-C again to end now", agents(running))
-            }
-            Seen::Ending(0) => Ok(()),
-            Seen::Ending(running) => writeln!(stderr(), "[i] ending {}", agents(running)),
-            Seen::Swept(number) => {
-                let processes = if number == 1 { "1 process" } else { &format!("{number} processes") };
-                writeln!(stderr(), "[i] {processes} that an earlier start had left behind were ended")
-            }
-            Seen::Waiting => writeln!(stderr(), "[i] agents of an earlier start are still ending; waiting"),
-        };
-        // A screen that is gone does not stop a run: everything is in the journal.
-        let _ = drawn;
-    };
+    let view = View::new(context, mode);
+    let mut sink = |seen: Seen<'_>| view.see(&seen);
     let result: Result<_, RunError> = runtime.block_on(async {
-        tokio::spawn(interrupts(say));
-        match job {
-            Job::Start(settings) => runner.start(*settings, &mut sink).await,
-            Job::Resume(run, changed) => {
-                runner.resume(&run, changed.map(|settings| *settings), &mut sink).await
+        tokio::spawn(interrupts(say.clone()));
+        let run = async {
+            match job {
+                Job::Start(settings) => runner.start(*settings, &mut sink).await,
+                Job::Resume(run, changed) => {
+                    runner.resume(&run, changed.map(|settings| *settings), &mut sink).await
+                }
             }
+        };
+        tokio::select! {
+            ended = run => ended,
+            never = view.attend(&say) => match never {},
         }
     });
+    view.close();
     // Threads that still work on files of a stopped run are not waited for.
     runtime.shutdown_background();
     let (run, ending) = result?;
     Ok(Ended { run, exit: ending.reason.exit() })
-}
-
-fn agents(number: usize) -> String {
-    if number == 1 { "1 agent".to_string() } else { format!("{number} agents") }
 }
 
 /// First Ctrl-C, or `tribunal stop`: what runs may finish. Second, or a request to terminate: end now. A hang-up: go on without a screen.

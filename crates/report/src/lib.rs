@@ -4,14 +4,19 @@
 //! It sees `core`'s types and nothing else: it opens no file, asks no terminal for its size and knows no agent. Where to
 //! write, how wide and in which colours is handed in.
 
+mod columns;
 mod json;
 mod lines;
+pub mod live;
+mod mode;
 mod style;
 pub mod tables;
 mod words;
 
 pub use json::JsonLines;
 pub use lines::Lines;
+pub use live::Live;
+pub use mode::Mode;
 pub use style::{Screen, Style};
 pub use words::next_steps;
 

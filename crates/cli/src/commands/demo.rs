@@ -14,6 +14,7 @@ use crate::{
     context::{Context, quoted},
     running::{Ended, Job, execute},
     settings::{Wishes, resolve},
+    view::Progress,
 };
 
 #[derive(Debug, clap::Args)]
@@ -21,6 +22,8 @@ pub(crate) struct Arguments {
     /// Where to put the demo project (new or empty); else a temporary folder
     #[arg(long)]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    progress: Progress,
 }
 
 const SUBJECT: &str = "_bmad-output/planning-artifacts/prd.md";
@@ -43,7 +46,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     introduce(&folder, context)?;
     let wishes = Wishes { paced: context.interactive && !context.json, ..Wishes::default() };
     let settings = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
-    let ended = execute(context, Project::at(&folder), Job::Start(Box::new(settings)))?;
+    let ended =
+        execute(context, Project::at(&folder), Job::Start(Box::new(settings)), arguments.progress.mode)?;
     if !context.json {
         look_around(&folder, &ended, context)?;
     }

@@ -2,7 +2,7 @@
 
 use std::io::stdout;
 
-use tribunal_report::{JsonLines, Lines, Reporter};
+use tribunal_report::{JsonLines, Lines, Mode, Reporter};
 
 use crate::{complaint::Complaint, context::Context};
 
@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let mut reporter: Box<dyn Reporter> = if context.json {
         Box::new(JsonLines::new(stdout()))
     } else {
-        Box::new(Lines::new(stdout(), context.answers.clone()))
+        Box::new(Lines::new(stdout(), context.answers.clone(), Mode::default()))
     };
     for entry in store.entries(&run, 0)? {
         reporter.entry(&entry)?;

@@ -20,6 +20,7 @@ use crate::{
     detach::detach,
     running::{Job, execute},
     settings::{Wishes, resolve},
+    view::Progress,
 };
 
 #[derive(Debug, clap::Args)]
@@ -35,6 +36,8 @@ pub(crate) struct Arguments {
     /// Run on without the terminal
     #[arg(long)]
     detach: bool,
+    #[command(flatten)]
+    progress: Progress,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
@@ -67,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     if arguments.detach {
         return detach(context, &project);
     }
-    execute(context, project, Job::Resume(run, changed)).map(|ended| ended.exit)
+    execute(context, project, Job::Resume(run, changed), arguments.progress.mode).map(|ended| ended.exit)
 }
 
 /// Agents, checks, limits and task settings from the file; what was chosen when the run began stays chosen.

@@ -27,6 +27,7 @@ use crate::{
     documents::{self, Plan, Seat},
     running::{Job, execute},
     settings::{Wishes, nearest, resolve},
+    view::Progress,
 };
 
 #[derive(Debug, clap::Args)]
@@ -58,6 +59,8 @@ pub(crate) struct Arguments {
     /// Run on without the terminal
     #[arg(long, conflicts_with = "dry_run")]
     detach: bool,
+    #[command(flatten)]
+    progress: Progress,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -103,7 +106,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             plan(&settings, &text, context)?
         } else {
             point_out_unfinished(context, &project, &settings)?;
-            execute(context, project, Job::Start(Box::new(settings)))?.exit
+            execute(context, project, Job::Start(Box::new(settings)), arguments.progress.mode)?.exit
         };
         worst = worst.max(exit);
         // Whoever interrupts one of several does not want the next.

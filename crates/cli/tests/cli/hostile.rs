@@ -90,7 +90,7 @@ fn what_survived_tribunal_and_its_keeper_is_ended_by_the_next_start() {
     good_agent(&sandbox);
     let ran = sandbox.run(&["resume"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.err.contains("that an earlier start had left behind were ended"), "{}", ran.err);
+    assert!(ran.err.contains("that an earlier start had left behind"), "{}", ran.err);
     held.until_gone();
 }
 

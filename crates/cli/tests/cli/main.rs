@@ -8,4 +8,5 @@ mod contracts;
 mod crash;
 mod demo;
 mod hostile;
+mod live;
 mod people;
