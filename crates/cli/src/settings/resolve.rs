@@ -71,6 +71,8 @@ fn tasks(raw: &RawTasks) -> TaskSettings {
         reviewer_timeout_ms: ms(raw.reviewer_timeout, default.reviewer_timeout_ms),
         party_timeout_ms: ms(raw.party_timeout, default.party_timeout_ms),
         fixer_timeout_ms: ms(raw.fixer_timeout, default.fixer_timeout_ms),
+        elicitation_timeout_ms: default.elicitation_timeout_ms,
+        idle_timeout_ms: default.idle_timeout_ms,
         retry_after_ms: raw.retry_after.map_or(default.retry_after_ms, |s| s.saturating_mul(1000)),
     }
 }
