@@ -9,6 +9,7 @@ mod context;
 mod documents;
 mod running;
 mod settings;
+mod trust;
 
 use std::{io::Write, panic::AssertUnwindSafe, process::ExitCode};
 

@@ -8,3 +8,5 @@ mod contracts;
 mod crash;
 mod demo;
 mod people;
+mod settings;
+mod trust;
