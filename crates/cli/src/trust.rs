@@ -218,18 +218,18 @@ pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<
 }
 
 fn refusal(context: &Context, unknown: &[&Item]) -> Complaint {
-    let what = match unknown.len() {
-        1 => "this project would run a command that you have not trusted".to_string(),
-        several => format!("this project would run {several} commands that you have not trusted"),
+    let (what, it) = match unknown.len() {
+        1 => ("this project would run a command that you have not trusted".to_string(), "It"),
+        several => (format!("this project would run {several} commands that you have not trusted"), "They"),
     };
     let masker = context.masker();
-    let lines = unknown.iter().map(|item| format!("  {}\n", masker.mask(&item.to_string())));
+    let lines: String =
+        unknown.iter().map(|item| format!("  {}\n", masker.mask(&item.to_string()))).collect();
     Complaint::usage(what)
         .why(format!(
-            "{}They came with the project and would run with your rights. Nothing was started.",
-            lines.collect::<String>()
+            "{lines}{it} came with the project and would run with your rights. Nothing was started."
         ))
-        .todo(format!("if they are good: {} trust", context.progress.program))
+        .todo(format!("if that is well: {} trust", context.progress.program))
 }
 
 /// Shows the items and asks whether they may run. Only where somebody can answer.

@@ -94,3 +94,16 @@ pub enum DriverSpec {
         paced: bool,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn task_settings_from_before_there_was_an_idle_timeout_still_read() {
+        let old = r#"{"required_issues": 3, "max_concurrent_fixers": 3, "max_issues_per_agent": 5,
+            "reviewer_timeout_ms": 900000, "party_timeout_ms": 1200000, "fixer_timeout_ms": 900000,
+            "retry_after_ms": 5000}"#;
+        assert_eq!(serde_json::from_str::<TaskSettings>(old).unwrap(), TaskSettings::default());
+    }
+}

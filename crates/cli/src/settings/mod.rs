@@ -1,10 +1,12 @@
 //! Settings: what people wrote, in which layer, and what it means for one run.
 //!
 //! [`table`] knows every setting; [`tree`] reads YAML with its lines; [`read`] holds a file against the table; [`layers`]
-//! folds files, environment and flags; [`resolve`] makes a run's settings of it; [`show`] and [`schema`] explain it to people
-//! and to editors. Unknown keys are refused with the line and the nearest known key. A run is pinned to what comes out here:
-//! editing a file does not change a run that has started. Which commands may run at all is not decided here, see `trust`.
+//! folds files, environment and flags; [`resolve`] and [`agents`] make a run's settings of it; [`show`] and [`schema`]
+//! explain it to people and to editors. Unknown keys are refused with the line and the nearest known key. A run is pinned
+//! to what comes out here: editing a file does not change a run that has started. Which commands may run at all is not
+//! decided here, see `trust`.
 
+mod agents;
 mod hints;
 mod kind;
 mod layers;
@@ -17,9 +19,10 @@ mod table;
 mod tests;
 mod tree;
 
+pub(crate) use agents::{all_items, items_of_text, person_s_items};
 pub(crate) use layers::{FILE, Given, Layer, PREFIX, gather, of_the_person};
 pub(crate) use read::{Manner, read};
-pub(crate) use resolve::{Resolved, Wishes, all_items, items_of_text, person_s_items, resolve};
+pub(crate) use resolve::{Resolved, Wishes, resolve};
 pub(crate) use schema::schema;
 pub(crate) use show::{Document, draw, draw_file};
 

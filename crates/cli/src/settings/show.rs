@@ -237,9 +237,9 @@ pub(crate) fn draw_file(reading: &Reading, name: &str, screen: &Screen) -> Strin
     for problem in &reading.problems {
         draw_problem(&mut out, problem, screen);
     }
-    let _ = writeln!(out, "{} settings, {} problems", reading.found.len(), reading.problems.len());
+    let _ = writeln!(out, "settings: {}, problems: {}", reading.found.len(), reading.problems.len());
     if reading.foreign > 0 {
-        let _ = writeln!(out, "[i] {} keys are BMAD's own and were left alone", reading.foreign);
+        let _ = writeln!(out, "[i] keys that are BMAD's own and were left alone: {}", reading.foreign);
     }
     out
 }

@@ -139,7 +139,7 @@ fn one_file_alone_is_explained_with_all_its_problems() {
     [!] line 3: `limits.max_cost` is `0`; allowed is an amount of money, more than 0
         nothing is ever unlimited: name a number
     [!] line 4: there is no setting `speed`
-    2 settings, 2 problems
+    settings: 2, problems: 2
     ");
     let document = sandbox.json(&["inspect", "settings", "other.yaml"]);
     assert_eq!(document["problems"][1]["line"], 4);

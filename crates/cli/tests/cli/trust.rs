@@ -44,7 +44,7 @@ fn commands_that_came_with_a_project_are_shown_and_do_not_run() {
           agent `mine`: sh -c 'touch [beside]/trace; echo '\''findings: []'\'''
           check: true
         They came with the project and would run with your rights. Nothing was started.
-        1. if they are good: tribunal trust
+        1. if that is well: tribunal trust
     ");
     assert_eq!(sandbox.run(&["review", "plan.md", "--dry-run"]).code, Some(0), "a plan runs nothing");
 }
@@ -53,7 +53,7 @@ fn commands_that_came_with_a_project_are_shown_and_do_not_run() {
 fn the_hint_names_the_project_as_it_was_named() {
     let sandbox = wary();
     let ran = sandbox.run(&["-C", ".", "review", "plan.md"]);
-    assert!(ran.err.contains("if they are good: tribunal -C . trust"), "{}", ran.err);
+    assert!(ran.err.contains("if that is well: tribunal -C . trust"), "{}", ran.err);
 }
 
 #[test]
