@@ -11,6 +11,7 @@ mod documents;
 mod running;
 mod settings;
 mod terminal;
+mod trust;
 mod view;
 
 use std::{io::Write, panic::AssertUnwindSafe, process::ExitCode};

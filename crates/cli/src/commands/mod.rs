@@ -14,8 +14,11 @@ mod say;
 mod schema;
 mod status;
 mod stop;
+mod trust;
 
 use clap::Subcommand;
+
+pub(crate) use demo::bundled_items;
 
 use crate::{complaint::Complaint, context::Context};
 
@@ -41,6 +44,8 @@ pub(crate) enum Command {
     Decisions(decisions::Arguments),
     /// Draw a past run again, from its journal
     Log(log::Arguments),
+    /// Let the commands that came with this project run here
+    Trust(trust::Arguments),
     /// Explain what Tribunal sees in a file
     #[command(subcommand)]
     Inspect(inspect::What),
@@ -63,6 +68,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Findings(arguments) => findings::run(&arguments, context),
         Command::Decisions(arguments) => decisions::run(arguments, context),
         Command::Log(arguments) => log::run(&arguments, context),
+        Command::Trust(arguments) => trust::run(&arguments, context),
         Command::Inspect(what) => inspect::run(what, context),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::PlayScript(arguments) => play_script::run(&arguments),

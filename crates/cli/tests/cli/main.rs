@@ -10,3 +10,5 @@ mod demo;
 mod hostile;
 mod live;
 mod people;
+mod settings;
+mod trust;

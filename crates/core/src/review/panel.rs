@@ -123,6 +123,9 @@ fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: Agent
     };
     let timeout_ms = match role {
         Role::Party => settings.tasks.party_timeout_ms,
+        Role::Elicitation => {
+            settings.tasks.elicitation_timeout_ms.unwrap_or(settings.tasks.reviewer_timeout_ms)
+        }
         _ => settings.tasks.reviewer_timeout_ms,
     };
     let by = Key::new(format!("round-{round}/freeze"));
