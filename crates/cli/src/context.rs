@@ -166,10 +166,7 @@ impl Context {
     pub fn whereabouts(&self, project: &Project) -> Result<Whereabouts, Complaint> {
         let own = env::current_exe()
             .map_err(|cause| Complaint::new(ENVIRONMENT, format!("own program not found: {cause}")))?;
-        Ok(Whereabouts {
-            own_program: own.to_string_lossy().into_owned(),
-            project: project.root().to_string_lossy().into_owned(),
-        })
+        Ok(Whereabouts { own_program: own, project: project.root().to_path_buf() })
     }
 }
 

@@ -61,7 +61,10 @@ fn main() -> ExitCode {
     match std::panic::catch_unwind(AssertUnwindSafe(|| commands::run(arguments.command, &context))) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(complaint)) => complain(&complaint, json),
-        Err(_) => complain(&complaint::bug("something broke that never should"), json),
+        Err(panic) => {
+            let known = running::is_about_threads(&*panic);
+            complain(&known.unwrap_or_else(|| complaint::bug("something broke that never should")), json)
+        }
     }
 }
 

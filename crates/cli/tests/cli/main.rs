@@ -12,3 +12,4 @@ mod live;
 mod people;
 mod settings;
 mod trust;
+mod worlds;
