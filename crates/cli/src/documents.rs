@@ -9,9 +9,9 @@ use tribunal_core::{
     decision::Decision,
     event::Summary,
     finding::Finding,
-    ids::{AgentName, RunId},
+    ids::{AgentName, Hash, Key, RunId},
     level::{Level, Role},
-    limits::Limits,
+    limits::{Limits, Usage},
     stamp::Stamp,
     subject::Subject,
     view::Counts,
@@ -66,6 +66,43 @@ pub(crate) struct Findings {
     /// Format of the findings.
     pub finding_schema: &'static str,
     pub findings: Vec<Finding>,
+}
+
+/// `tribunal log --prompts` and `tribunal log --sent`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Calls {
+    pub schema: &'static str,
+    pub run: RunId,
+    pub calls: Vec<CallRow>,
+}
+
+/// One call of an agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallRow {
+    pub key: Key,
+    pub stretch: u32,
+    pub agent: AgentName,
+    pub role: Role,
+    /// How the agent is spoken to: who got the text.
+    pub driver: String,
+    /// None: it is not answered yet, or never started.
+    pub prompt: Option<Text>,
+    /// What the agent printed; with --prompts only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Text>,
+    pub elapsed_ms: u64,
+    pub usage: Usage,
+}
+
+/// A text that is kept by its hash, masked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Text {
+    pub hash: Hash,
+    /// None: it is gone.
+    pub bytes: Option<u64>,
+    /// The text itself, with --key only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// `tribunal decisions`.

@@ -18,7 +18,7 @@ use tribunal_core::{
 use crate::{
     Reporter,
     style::{Screen, Style},
-    words,
+    words::{self, ids},
 };
 
 #[derive(Debug)]
@@ -82,20 +82,13 @@ impl<W: Write> Lines<W> {
     }
 
     fn not_landed(&mut self, findings: &[FindingId], why: &Refusal) -> io::Result<()> {
-        let (why, detail) = match why {
-            Refusal::Outside { files } => {
-                (format!("it changed {}, which it may not", files.join(", ")), None)
-            }
-            Refusal::Conflict { line } => (format!("line {line} was changed by somebody else"), None),
-            Refusal::Check { command, output } => {
-                (format!("a check failed: {}", output.trim()), Some(format!("the check was: {command}")))
-            }
-            Refusal::Gutted { before, after } => (format!("of {before} lines it would leave {after}"), None),
-            Refusal::Lost { detail } => (detail.clone(), None),
+        let detail = match why {
+            Refusal::Check { command, .. } => Some(format!("the check was: {command}")),
+            _ => None,
         };
         let mark = self.screen.paint(Style::Bad, "✗");
         let head = format!("not landed: {}", ids(findings));
-        let why = self.screen.fit(8 + head.len(), &why);
+        let why = self.screen.fit(8 + head.len(), &words::refused(why));
         self.line(4, &format!("{mark} {head}: {why}"))?;
         match detail {
             Some(detail) => {
@@ -233,10 +226,6 @@ impl<W: Write> Lines<W> {
             _ => Ok(()),
         }
     }
-}
-
-fn ids(findings: &[FindingId]) -> String {
-    findings.iter().map(FindingId::to_string).collect::<Vec<_>>().join(" ")
 }
 
 impl<W: Write> Reporter for Lines<W> {

@@ -1,8 +1,10 @@
 //! Counts and endings in words.
 
 use tribunal_core::{
+    effect::Refusal,
     event::Summary,
     finding::Severity,
+    ids::FindingId,
     limits::Limits,
     reason::Outcome,
     view::{BySeverity, Counts, Phase, RunView},
@@ -69,6 +71,11 @@ pub(crate) fn duration(ms: u64) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
+/// `0:00.016`: minutes, seconds, thousandths.
+pub(crate) fn moment(ms: u64) -> String {
+    format!("{}.{:03}", duration(ms), ms % 1000)
+}
+
 /// `1,000,000`.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
@@ -89,6 +96,21 @@ pub(crate) fn spent(summary: &Summary) -> String {
     };
     let rounds = count(summary.rounds, "round");
     format!("{rounds} · {cost}, {} tokens · {}", thousands(summary.tokens), duration(summary.elapsed_ms))
+}
+
+/// Why a patch did not land.
+pub(crate) fn refused(why: &Refusal) -> String {
+    match why {
+        Refusal::Outside { files } => format!("it changed {}, which it may not", files.join(", ")),
+        Refusal::Conflict { line } => format!("line {line} was changed by somebody else"),
+        Refusal::Check { output, .. } => format!("a check failed: {}", output.trim()),
+        Refusal::Gutted { before, after } => format!("of {before} lines it would leave {after}"),
+        Refusal::Lost { detail } => detail.clone(),
+    }
+}
+
+pub(crate) fn ids(findings: &[FindingId]) -> String {
+    findings.iter().map(FindingId::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// What a person would type next.

@@ -151,6 +151,14 @@ impl Store {
         found.map_err(|cause| self.database(cause))?.ok_or_else(|| StoreError::NoBlob(hash.to_string()))
     }
 
+    /// How long a blob is, without reading it. None: it is not there.
+    pub fn blob_bytes(&self, hash: &Hash) -> Result<Option<u64>, StoreError> {
+        let select = "SELECT length(body) FROM blobs WHERE hash = ?1";
+        let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
+        let found = statement.query_row([hash.as_str()], |row| row.get(0)).optional();
+        found.map_err(|cause| self.database(cause))
+    }
+
     /// What people sent to a run and no run has taken in yet.
     pub fn requests(&self, run: &RunId) -> Result<Vec<StoredRequest>, StoreError> {
         let select = "SELECT id, body FROM inbox WHERE run = ?1 AND taken = 0 ORDER BY id";

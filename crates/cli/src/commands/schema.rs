@@ -6,7 +6,7 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use crate::{
     complaint::Complaint,
-    documents::{self, Decisions, Findings, Inspection, Plan, Runs},
+    documents::{self, Calls, Decisions, Findings, Inspection, Plan, Runs},
     settings::{RawSettings, nearest},
 };
 
@@ -25,6 +25,8 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("runs", schema_for!(Runs)),
         ("status", schema_for!(Runs)),
         ("findings", schema_for!(Findings)),
+        ("prompts", schema_for!(Calls)),
+        ("sent", schema_for!(Calls)),
         ("decisions", schema_for!(Decisions)),
         ("plan", schema_for!(Plan)),
         ("inspect", schema_for!(Inspection)),

@@ -49,6 +49,8 @@ fn every_document_names_its_schema_and_fits_it() {
         (&["runs"][..], "tribunal.runs/1", "runs"),
         (&["status"], "tribunal.status/1", "status"),
         (&["findings"], "tribunal.findings/1", "findings"),
+        (&["log", "--prompts"], "tribunal.prompts/1", "prompts"),
+        (&["log", "--sent"], "tribunal.sent/1", "sent"),
         (&["decisions"], "tribunal.decisions/1", "decisions"),
         (&["review", "plan.md", "--dry-run"], "tribunal.plan/1", "plan"),
         (&["inspect", "findings", "answer.txt"], "tribunal.inspect/1", "inspect"),

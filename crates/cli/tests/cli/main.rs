@@ -7,4 +7,5 @@ mod common;
 mod contracts;
 mod crash;
 mod demo;
+mod log;
 mod people;
