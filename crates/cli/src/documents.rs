@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
-    brief::Content,
+    brief::{Content, Patch},
     decision::Decision,
     event::Summary,
     finding::Finding,
     ids::{AgentName, Hash, Key, RunId},
     level::{Level, Role},
     limits::{Limits, Usage},
+    reason::Fault,
     stamp::Stamp,
     subject::Subject,
     view::Counts,
@@ -141,7 +142,29 @@ pub(crate) struct Seat {
     pub agent: AgentName,
 }
 
-/// `tribunal inspect findings`.
+/// `tribunal inspect transcript`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Transcripts {
+    pub schema: &'static str,
+    pub run: RunId,
+    pub calls: Vec<Transcript>,
+}
+
+/// What one call of an agent came to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Transcript {
+    #[serde(flatten)]
+    pub call: CallRow,
+    /// None: it was answered.
+    pub fault: Option<Fault>,
+    /// What the parser made of the answer.
+    pub read: Option<Content>,
+    /// What the parser had to overlook.
+    pub remarks: Vec<String>,
+    pub patch: Option<Patch>,
+}
+
+/// `tribunal inspect findings` and `tribunal inspect response`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Inspection {
     pub schema: &'static str,

@@ -6,7 +6,7 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use crate::{
     complaint::Complaint,
-    documents::{self, Calls, Decisions, Findings, Inspection, Plan, Runs},
+    documents::{self, Calls, Decisions, Findings, Inspection, Plan, Runs, Transcripts},
     settings::{RawSettings, nearest},
 };
 
@@ -30,6 +30,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("decisions", schema_for!(Decisions)),
         ("plan", schema_for!(Plan)),
         ("inspect", schema_for!(Inspection)),
+        ("transcript", schema_for!(Transcripts)),
     ]
 }
 

@@ -54,6 +54,7 @@ fn every_document_names_its_schema_and_fits_it() {
         (&["decisions"], "tribunal.decisions/1", "decisions"),
         (&["review", "plan.md", "--dry-run"], "tribunal.plan/1", "plan"),
         (&["inspect", "findings", "answer.txt"], "tribunal.inspect/1", "inspect"),
+        (&["inspect", "response", "answer.txt"], "tribunal.inspect/1", "inspect"),
     ] {
         let document = sandbox.json(args);
         assert_eq!(document["schema"], name);
@@ -111,7 +112,7 @@ fn an_answer_can_be_inspected() {
     let ran = sandbox.run(&["inspect", "findings", "good.txt"]);
     assert_eq!(ran.code, Some(0));
     insta::assert_snapshot!(ran.out, @r"
-    1 findings
+    1 finding
       critical  d
                 quote “q”
     [W] severity `dire` is unknown and was taken as critical
@@ -124,6 +125,56 @@ fn an_answer_can_be_inspected() {
         (Some(3), "unreadable: the answer has no `findings` list; it begins: All good!\n")
     );
     assert_eq!(sandbox.run(&["inspect", "findings", "absent.txt"]).code, Some(2));
+}
+
+#[test]
+fn an_answer_of_a_fixer_can_be_inspected_too() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "fixer.txt",
+        "```yaml\nfixes: [{id: F2, status: FIXED, note: named}, {id: F3, status: BLOCKED, reason: who?}, {id: 9}]\n```\n",
+    );
+    let ran = sandbox.run(&["inspect", "response", "fixer.txt", "--fixes"]);
+    assert_eq!(ran.code, Some(0));
+    insta::assert_snapshot!(ran.out, @r"
+    2 claims
+      F2   fixed    named
+      F3   blocked  who?
+    [W] item 3 was left out: `9` is no finding id
+    ");
+    let as_findings = sandbox.run(&["inspect", "response", "fixer.txt"]);
+    assert_eq!(as_findings.code, Some(3), "it is no reviewer's answer");
+}
+
+#[test]
+fn what_an_agent_printed_can_be_inspected() {
+    let sandbox = Sandbox::scripted(FAST);
+    sandbox.run(&["review", "plan.md", "--no-fix"]);
+    let run = sandbox.last_run();
+    let ran = sandbox.run(&["inspect", "transcript", &run, "round-1/review"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let without_time = ran.out.lines().map(|line| line.split(" · after ").next().unwrap());
+    insta::assert_snapshot!(sandbox.normal(&without_time.collect::<Vec<_>>().join("\n")), @r#"
+    round-1/review/adversarial: scripted (replay) as adversarial
+    used 1000 tokens in, 100 out, 0 from the cache, 0.50 in cost
+    read as 1 finding
+      high      fast is vague
+                quote “It shall be fast.”
+    printed:
+    {"type":"text","text":"```json\n{\"findings\":[{\"category\":\"test\",\"description\":\"fast is vague\",\"quote\":\"It shall be fast.\",\"severity\":\"high\"}]}\n```"}
+    {"type":"usage","usage":{"input_tokens":1000,"output_tokens":100,"cached_tokens":0,"cost":0.5}}
+    "#);
+    let document = sandbox.json(&["inspect", "transcript", &run, "--key", "round-1/review/adversarial"]);
+    assert_valid(&sandbox.json(&["schema", "transcript"]), &document, "transcript");
+    assert_eq!(document["calls"][0]["read"]["raised"][0]["description"], "fast is vague");
+
+    let slip = sandbox.run(&["inspect", "transcript", &run, "round-1/revew/adversarial"]);
+    assert_eq!(slip.code, Some(2));
+    insta::assert_snapshot!(sandbox.normal(&slip.err), @r"
+    [!] run [run] has no call of an agent with the key `round-1/revew/adversarial`
+        1. did you mean `round-1/review/adversarial`?
+        2. see all of them: tribunal log [run] --prompts
+    ");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! What was sent to agents and what they answered is in [`sent`].
 
-mod sent;
+pub(super) mod sent;
 
 use std::{
     io::{Write, stderr, stdout},

@@ -56,7 +56,13 @@ pub(super) fn run(wish: &Wish, store: &Store, context: &Context) -> Result<u8, C
     Ok(0)
 }
 
-fn row(call: &Call<'_>, answers: bool, texts: bool, store: &Store) -> Result<CallRow, StoreError> {
+/// A call as programs get it; with `answers` also what came back, with `texts` the texts themselves.
+pub(in crate::commands) fn row(
+    call: &Call<'_>,
+    answers: bool,
+    texts: bool,
+    store: &Store,
+) -> Result<CallRow, StoreError> {
     let text = |hash: Option<&Hash>| -> Result<Option<Text>, StoreError> {
         let Some(hash) = hash else { return Ok(None) };
         let bytes = store.blob_bytes(hash)?;
@@ -99,6 +105,6 @@ fn write_texts(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<(
     Ok(())
 }
 
-fn read(store: &Store, hash: &Hash) -> Result<String, StoreError> {
+pub(in crate::commands) fn read(store: &Store, hash: &Hash) -> Result<String, StoreError> {
     store.blob(hash).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
