@@ -23,6 +23,13 @@ use crate::{
 };
 
 const FILE: &str = "journal.db";
+/// What says where runs stand. One pass over the table beats an index here: of a row only its head is read, unless it is
+/// one of these.
+const OUTLINE: &str = "
+    SELECT run, seq, body, blob FROM events
+    WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
+                   'decision_posted', 'decision_answered', 'file_written')
+    ORDER BY run, seq";
 const BUSY: Duration = Duration::from_secs(30);
 
 /// A project's journal. Reading works while another process writes.
@@ -142,6 +149,19 @@ impl Store {
             .query_map([], |row| row.get::<_, String>(0).map(RunId::new))
             .and_then(Iterator::collect)
             .map_err(|cause| self.database(cause))
+    }
+
+    /// Of all runs the entries that say where they stand: starts, ends, decisions, files; by run, in order. What happened
+    /// in between is not among them, so listing a thousand runs does not read all of their journals.
+    pub fn outline(&self) -> Result<Vec<Entry>, StoreError> {
+        let mut statement = self.reader.prepare_cached(OUTLINE).map_err(|cause| self.database(cause))?;
+        let rows = statement
+            .query_map([], |row| {
+                Ok((RunId::new(row.get::<_, String>(0)?), (row.get(1)?, row.get(2)?, row.get(3)?)))
+            })
+            .and_then(Iterator::collect::<rusqlite::Result<Vec<(RunId, RawEntry)>>>)
+            .map_err(|cause| self.database(cause))?;
+        rows.into_iter().map(|(run, row)| self.entry(&run, row)).collect()
     }
 
     pub fn blob(&self, hash: &Hash) -> Result<Vec<u8>, StoreError> {

@@ -26,7 +26,7 @@ pub(crate) enum Command {
     /// Go on with a run that was stopped, waits or died
     Resume(resume::Arguments),
     /// List the project's runs
-    Runs,
+    Runs(runs::Arguments),
     /// Where a run stands, and what to type next
     Status(status::Arguments),
     /// Show a run's findings with their evidence
@@ -50,7 +50,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Demo(arguments) => demo::run(arguments, context),
         Command::Review(arguments) => review::run(arguments, context),
         Command::Resume(arguments) => resume::run(&arguments, context),
-        Command::Runs => runs::run(context),
+        Command::Runs(arguments) => runs::run(&arguments, context),
         Command::Status(arguments) => status::run(&arguments, context),
         Command::Findings(arguments) => findings::run(&arguments, context),
         Command::Decisions(arguments) => decisions::run(arguments, context),

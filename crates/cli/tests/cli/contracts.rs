@@ -153,7 +153,11 @@ fn what_an_agent_printed_can_be_inspected() {
     let run = sandbox.last_run();
     let ran = sandbox.run(&["inspect", "transcript", &run, "round-1/review"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let without_time = ran.out.lines().map(|line| line.split(" · after ").next().unwrap());
+    let without_time = ran
+        .out
+        .lines()
+        .map(|line| line.split(" · after ").next().unwrap())
+        .map(|line| line.get(..60).unwrap_or(line));
     insta::assert_snapshot!(sandbox.normal(&without_time.collect::<Vec<_>>().join("\n")), @r#"
     round-1/review/adversarial: scripted (replay) as adversarial
     used 1000 tokens in, 100 out, 0 from the cache, 0.50 in cost
@@ -161,8 +165,8 @@ fn what_an_agent_printed_can_be_inspected() {
       high      fast is vague
                 quote “It shall be fast.”
     printed:
-    {"type":"text","text":"```json\n{\"findings\":[{\"category\":\"test\",\"description\":\"fast is vague\",\"quote\":\"It shall be fast.\",\"severity\":\"high\"}]}\n```"}
-    {"type":"usage","usage":{"input_tokens":1000,"output_tokens":100,"cached_tokens":0,"cost":0.5}}
+    {"type":"text","text":"```json\n{\"findings\":[{\"category\"
+    {"type":"usage","usage":{"input_tokens":1000,"output_tokens"
     "#);
     let document = sandbox.json(&["inspect", "transcript", &run, "--key", "round-1/review/adversarial"]);
     assert_valid(&sandbox.json(&["schema", "transcript"]), &document, "transcript");
@@ -187,6 +191,26 @@ fn several_subjects_are_several_runs_and_the_worst_exit_code_counts() {
     let states: Vec<&str> =
         runs["runs"].as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["resolved", "waiting"]);
+    let listed = |args: &[&str]| sandbox.json(&[&["runs"], args].concat())["runs"].as_array().unwrap().len();
+    assert_eq!((listed(&["--live"]), listed(&["--waiting"]), listed(&["-n", "1"])), (0, 1, 1));
+    assert_eq!(sandbox.json(&["runs", "-n", "1"])["runs"][0]["state"], "waiting", "the newest is the last");
+    assert_eq!(sandbox.run(&["runs", "--live"]).out, "no such runs; all of them: tribunal runs\n");
+}
+
+#[test]
+fn a_list_of_runs_says_the_same_as_a_look_at_each() {
+    let sandbox = Sandbox::scripted(FAST);
+    sandbox.write("good.md", "# Good\n\nNothing to see.\n");
+    sandbox.run(&["review", "good.md", "plan.md"]);
+    let killed =
+        sandbox.command(&["review", "good.md"]).env("TRIBUNAL_FAULT", "after:0:round_ended:1#1").output();
+    assert!(!killed.unwrap().status.success());
+    let list = sandbox.json(&["runs"]);
+    let rows = list["runs"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        assert_eq!(*row, sandbox.json(&["status", row["run"].as_str().unwrap()])["runs"][0]);
+    }
 }
 
 #[test]
