@@ -142,6 +142,36 @@ pub(crate) struct Seat {
     pub agent: AgentName,
 }
 
+/// `tribunal gc`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Garbage {
+    pub schema: &'static str,
+    /// Nothing was removed: this is what would be.
+    pub dry_run: bool,
+    pub bytes: u64,
+    /// Folders that agents of ended runs worked in.
+    pub copies: Vec<Removed>,
+    pub temporary: Vec<Removed>,
+    /// Texts from before the removed runs.
+    pub originals: Vec<Removed>,
+    pub runs: Vec<RunId>,
+    /// Texts that no entry refers to.
+    pub blobs: u64,
+    pub journal_bytes_before: u64,
+    pub journal_bytes_after: u64,
+    /// Runs that are worked on; they were left alone.
+    pub live: Vec<RunId>,
+    /// What could not be removed, and why.
+    pub left: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Removed {
+    /// Relative to the project's root.
+    pub path: String,
+    pub bytes: u64,
+}
+
 /// `tribunal inspect transcript`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Transcripts {

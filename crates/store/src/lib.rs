@@ -9,9 +9,11 @@
 mod error;
 mod schema;
 mod store;
+mod sweep;
 mod writer;
 
 pub use error::StoreError;
 pub use schema::FORMAT;
 pub use store::{Store, StoredRequest};
+pub use sweep::{Sweep, Swept, sweep};
 pub use writer::{Batch, NewEntry};

@@ -22,7 +22,7 @@ use crate::{
     writer::{Batch, Writer},
 };
 
-const FILE: &str = "journal.db";
+pub(crate) const FILE: &str = "journal.db";
 /// What says where runs stand. One pass over the table beats an index here: of a row only its head is read, unless it is
 /// one of these.
 const OUTLINE: &str = "
@@ -30,7 +30,7 @@ const OUTLINE: &str = "
     WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
                    'decision_posted', 'decision_answered', 'file_written')
     ORDER BY run, seq";
-const BUSY: Duration = Duration::from_secs(30);
+pub(crate) const BUSY: Duration = Duration::from_secs(30);
 
 /// A project's journal. Reading works while another process writes.
 pub struct Store {

@@ -4,6 +4,7 @@
 mod decisions;
 mod demo;
 mod findings;
+mod gc;
 mod inspect;
 mod log;
 mod play_script;
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     /// Explain what Tribunal sees in a file
     #[command(subcommand)]
     Inspect(inspect::What),
+    /// Reclaim space: copies of ended runs, leftovers, texts that nothing refers to
+    Gc(gc::Arguments),
     /// Print JSON Schemas of everything Tribunal reads and writes
     Schema(schema::Arguments),
     /// Play a script as an agent would
@@ -56,6 +59,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Decisions(arguments) => decisions::run(arguments, context),
         Command::Log(arguments) => log::run(&arguments, context),
         Command::Inspect(what) => inspect::run(what, context),
+        Command::Gc(arguments) => gc::run(&arguments, context),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::PlayScript(arguments) => play_script::run(&arguments),
     }

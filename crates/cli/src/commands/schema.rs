@@ -6,7 +6,7 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use crate::{
     complaint::Complaint,
-    documents::{self, Calls, Decisions, Findings, Inspection, Plan, Runs, Transcripts},
+    documents::{self, Calls, Decisions, Findings, Garbage, Inspection, Plan, Runs, Transcripts},
     settings::{RawSettings, nearest},
 };
 
@@ -27,6 +27,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("findings", schema_for!(Findings)),
         ("prompts", schema_for!(Calls)),
         ("sent", schema_for!(Calls)),
+        ("gc", schema_for!(Garbage)),
         ("decisions", schema_for!(Decisions)),
         ("plan", schema_for!(Plan)),
         ("inspect", schema_for!(Inspection)),

@@ -51,6 +51,7 @@ fn every_document_names_its_schema_and_fits_it() {
         (&["findings"], "tribunal.findings/1", "findings"),
         (&["log", "--prompts"], "tribunal.prompts/1", "prompts"),
         (&["log", "--sent"], "tribunal.sent/1", "sent"),
+        (&["gc"], "tribunal.gc/1", "gc"),
         (&["decisions"], "tribunal.decisions/1", "decisions"),
         (&["review", "plan.md", "--dry-run"], "tribunal.plan/1", "plan"),
         (&["inspect", "findings", "answer.txt"], "tribunal.inspect/1", "inspect"),

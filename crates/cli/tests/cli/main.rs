@@ -7,5 +7,6 @@ mod common;
 mod contracts;
 mod crash;
 mod demo;
+mod gc;
 mod log;
 mod people;
