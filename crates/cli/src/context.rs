@@ -18,9 +18,6 @@ use crate::{
     complaint::{Complaint, ENVIRONMENT},
 };
 
-/// Version and what it was built as.
-pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"));
-
 #[derive(Debug)]
 pub(crate) struct Context {
     folder: PathBuf,

@@ -3,6 +3,7 @@
 //! One command, one file in `commands`; what people write in `tribunal.yaml` is read in `settings`; every error a person can
 //! meet is a [`complaint::Complaint`]. Nothing is decided here and nothing is shown here that `report` could show.
 
+mod build;
 mod commands;
 mod complaint;
 mod context;
@@ -18,7 +19,7 @@ use crate::{commands::Command, complaint::Complaint, context::Context};
 
 /// Panels of reviewers and fixers over your documents and code, with every finding proved.
 #[derive(Debug, Parser)]
-#[command(name = "tribunal", version = context::BUILD, max_term_width = 100)]
+#[command(name = "tribunal", version = build::VERSION, long_version = build::long_version(), max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

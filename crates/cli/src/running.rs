@@ -8,8 +8,9 @@ use tribunal_report::{JsonLines, Lines, Reporter};
 use tribunal_runner::{Project, RunError, Runner, Seen, Stop};
 
 use crate::{
+    build::VERSION,
     complaint::{Complaint, ENVIRONMENT},
-    context::{BUILD, Context},
+    context::Context,
 };
 
 pub(crate) enum Job {
@@ -30,7 +31,7 @@ pub(crate) fn execute(context: &Context, project: Project, job: Job) -> Result<E
         at: context.whereabouts(&project)?,
         project,
         masker: context.masker(),
-        build: format!("tribunal {BUILD}"),
+        build: format!("tribunal {VERSION}"),
         stop,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

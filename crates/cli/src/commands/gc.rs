@@ -16,6 +16,8 @@ use crate::{
 };
 
 const DAY_MS: u64 = 86_400_000;
+/// Of removed runs so many are named.
+const NAMED: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -91,8 +93,10 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
     )?;
     line(collected.runs.len(), "run", journal.entry_bytes + sum(&collected.originals))?;
     if !collected.runs.is_empty() {
-        let names: Vec<&str> = collected.runs.iter().map(RunId::as_str).collect();
-        writeln!(out, "  {}", names.join(" "))?;
+        let names: Vec<&str> = collected.runs.iter().map(RunId::as_str).take(NAMED).collect();
+        let more = collected.runs.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        writeln!(out, "  {}{more}", names.join(" "))?;
     }
     match (collected.bytes(), dry_run) {
         (0, _) => writeln!(out, "nothing to remove")?,

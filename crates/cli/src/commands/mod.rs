@@ -1,12 +1,14 @@
 //! One command, one file: its arguments, and a `run` that gives an exit code. To add one, copy a neighbour, declare it here
 //! and give it an arm in [`run`].
 
+mod completions;
 mod decisions;
 mod demo;
 mod findings;
 mod gc;
 mod inspect;
 mod log;
+mod man;
 mod play_script;
 mod resume;
 mod review;
@@ -43,6 +45,10 @@ pub(crate) enum Command {
     Gc(gc::Arguments),
     /// Print JSON Schemas of everything Tribunal reads and writes
     Schema(schema::Arguments),
+    /// Print completions for a shell
+    Completions(completions::Arguments),
+    /// Print the manual page, or write all of them into a folder
+    Man(man::Arguments),
     /// Play a script as an agent would
     #[command(name = tribunal_agents::replay::COMMAND, hide = true)]
     PlayScript(play_script::Arguments),
@@ -61,6 +67,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Inspect(what) => inspect::run(what, context),
         Command::Gc(arguments) => gc::run(&arguments, context),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments, context),
         Command::PlayScript(arguments) => play_script::run(&arguments),
     }
 }

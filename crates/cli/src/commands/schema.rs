@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use crate::{
+    build::Facts,
     complaint::Complaint,
     documents::{self, Calls, Decisions, Findings, Garbage, Inspection, Plan, Runs, Transcripts},
     settings::{RawSettings, nearest},
@@ -31,6 +32,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("decisions", schema_for!(Decisions)),
         ("plan", schema_for!(Plan)),
         ("inspect", schema_for!(Inspection)),
+        ("version", schema_for!(Facts)),
         ("transcript", schema_for!(Transcripts)),
     ]
 }

@@ -84,6 +84,32 @@ fn the_schema_of_findings_is_what_was_released() {
 }
 
 #[test]
+fn every_shell_gets_completions_and_every_command_a_page() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ran = sandbox.run(&["completions", shell]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(!ran.out.contains("play-script"), "{shell}: it is not for people");
+        assert!(ran.out.contains("findings") && ran.out.contains("warnings"), "{shell}");
+    }
+    assert!(sandbox.run(&["man"]).out.contains(".TH tribunal 1"));
+    assert_eq!(sandbox.run(&["man", "--dir", "pages"]).code, Some(0));
+    let help = sandbox.run(&["help"]).out;
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<&str> = commands
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(names.contains(&"review") && names.contains(&"gc"), "{help}");
+    for name in names.iter().filter(|name| **name != "help") {
+        assert!(sandbox.read(&format!("pages/tribunal-{name}.1")).contains(".SH SYNOPSIS"), "{name}");
+    }
+    assert!(!sandbox.path("pages/tribunal-play-script.1").exists(), "it is not for people");
+    assert!(sandbox.path("pages/tribunal-inspect-transcript.1").exists());
+}
+
+#[test]
 fn a_plan_starts_nothing() {
     let sandbox = Sandbox::demo();
     let ran = sandbox.run(&["review", PRD, "--dry-run", "--tier", "1"]);
