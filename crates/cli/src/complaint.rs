@@ -79,7 +79,9 @@ impl fmt::Display for Complaint {
 impl From<io::Error> for Complaint {
     fn from(cause: io::Error) -> Self {
         let closed_pipe = cause.kind() == io::ErrorKind::BrokenPipe;
-        Complaint { closed_pipe, ..Complaint::new(ENVIRONMENT, format!("writing failed: {cause}")) }
+        let complaint = Complaint::new(ENVIRONMENT, format!("reading or writing failed: {cause}"))
+            .todo("see that the disk is not full, and where the output goes");
+        Complaint { closed_pipe, ..complaint }
     }
 }
 

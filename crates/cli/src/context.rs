@@ -38,7 +38,8 @@ impl Context {
                 .todo("cd to a folder that exists")
         })?;
         if let Some(named) = named.as_ref().filter(|named| !named.is_dir()) {
-            return Err(Complaint::usage(format!("{} is not a folder", named.display())));
+            return Err(Complaint::usage(format!("{} is not a folder", named.display()))
+                .todo("check the path after -C; it is looked up from the folder you are in"));
         }
         let quiet = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -131,8 +132,10 @@ impl Context {
     }
 
     pub fn whereabouts(&self, project: &Project) -> Result<Whereabouts, Complaint> {
-        let own = env::current_exe()
-            .map_err(|cause| Complaint::new(ENVIRONMENT, format!("own program not found: {cause}")))?;
+        let own = env::current_exe().map_err(|cause| {
+            Complaint::new(ENVIRONMENT, format!("own program not found: {cause}"))
+                .todo("start tribunal by its full path")
+        })?;
         Ok(Whereabouts {
             own_program: own.to_string_lossy().into_owned(),
             project: project.root().to_string_lossy().into_owned(),
@@ -167,7 +170,8 @@ pub(crate) fn find_run(store: &Store, said: &str) -> Result<RunId, Complaint> {
         [] => Err(Complaint::usage(format!("there is no run {said} in this project")).todo("tribunal runs")),
         several => {
             let names: Vec<&str> = several.iter().map(|run| run.as_str()).collect();
-            Err(Complaint::usage(format!("`{said}` fits several runs: {}", names.join(", "))))
+            Err(Complaint::usage(format!("`{said}` fits several runs: {}", names.join(", ")))
+                .todo("type more of its name"))
         }
     }
 }

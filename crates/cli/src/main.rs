@@ -10,8 +10,9 @@ mod context;
 mod documents;
 mod running;
 mod settings;
+mod usage;
 
-use std::{io::Write, panic::AssertUnwindSafe, process::ExitCode};
+use std::{ffi::OsString, io::Write, panic::AssertUnwindSafe, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
 
@@ -45,7 +46,11 @@ enum Colour {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let arguments = match Arguments::try_parse_from(&typed) {
+        Ok(arguments) => arguments,
+        Err(error) => return finish(usage::answer(&error, &typed), usage::wants_json(&typed)),
+    };
     let json = arguments.json;
     let context = match Context::new(arguments.project, json, arguments.color) {
         Ok(context) => context,
@@ -53,9 +58,15 @@ fn main() -> ExitCode {
     };
     // A panic is a bug; it has been printed. What was recorded is kept, and the exit code is the one for bugs.
     match std::panic::catch_unwind(AssertUnwindSafe(|| commands::run(arguments.command, &context))) {
-        Ok(Ok(code)) => ExitCode::from(code),
-        Ok(Err(complaint)) => complain(&complaint, json),
+        Ok(result) => finish(result, json),
         Err(_) => complain(&complaint::bug("something broke that never should"), json),
+    }
+}
+
+fn finish(result: Result<u8, Complaint>, json: bool) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(complaint) => complain(&complaint, json),
     }
 }
 
