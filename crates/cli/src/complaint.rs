@@ -98,7 +98,9 @@ fn one_line(text: &str) -> String {
 impl From<io::Error> for Complaint {
     fn from(cause: io::Error) -> Self {
         let closed_pipe = cause.kind() == io::ErrorKind::BrokenPipe;
-        Complaint { closed_pipe, ..Complaint::new(ENVIRONMENT, format!("writing failed: {cause}")) }
+        let complaint = Complaint::new(ENVIRONMENT, format!("reading or writing failed: {cause}"))
+            .todo("see that the disk is not full, and where the output goes");
+        Complaint { closed_pipe, ..complaint }
     }
 }
 

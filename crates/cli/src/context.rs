@@ -19,9 +19,6 @@ use crate::{
     settings::{Given, PREFIX, Wishes},
 };
 
-/// Version and what it was built as.
-pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"));
-
 #[derive(Debug)]
 pub(crate) struct Context {
     folder: PathBuf,
@@ -44,7 +41,8 @@ impl Context {
                 .todo("cd to a folder that exists")
         })?;
         if let Some(named) = named.as_ref().filter(|named| !named.is_dir()) {
-            return Err(Complaint::usage(format!("{} is not a folder", named.display())));
+            return Err(Complaint::usage(format!("{} is not a folder", named.display()))
+                .todo("check the path after -C; it is looked up from the folder you are in"));
         }
         let dumb = env::var_os("TERM").is_none_or(|value| value.is_empty() || value == "dumb");
         let quiet = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
@@ -164,8 +162,10 @@ impl Context {
     }
 
     pub fn whereabouts(&self, project: &Project) -> Result<Whereabouts, Complaint> {
-        let own = env::current_exe()
-            .map_err(|cause| Complaint::new(ENVIRONMENT, format!("own program not found: {cause}")))?;
+        let own = env::current_exe().map_err(|cause| {
+            Complaint::new(ENVIRONMENT, format!("own program not found: {cause}"))
+                .todo("start tribunal by its full path")
+        })?;
         Ok(Whereabouts { own_program: own, project: project.root().to_path_buf() })
     }
 }
@@ -203,7 +203,8 @@ pub(crate) fn find_run(store: &Store, said: &str) -> Result<RunId, Complaint> {
         [] => Err(Complaint::usage(format!("there is no run {said} in this project")).todo("tribunal runs")),
         several => {
             let names: Vec<&str> = several.iter().map(|run| run.as_str()).collect();
-            Err(Complaint::usage(format!("`{said}` fits several runs: {}", names.join(", "))))
+            Err(Complaint::usage(format!("`{said}` fits several runs: {}", names.join(", ")))
+                .todo("type more of its name"))
         }
     }
 }

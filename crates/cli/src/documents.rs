@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
-    brief::Content,
+    brief::{Content, Patch},
     decision::Decision,
     event::Summary,
     finding::Finding,
-    ids::{AgentName, RunId},
+    ids::{AgentName, Hash, Key, RunId},
     level::{Level, Role},
-    limits::Limits,
+    limits::{Limits, Usage},
+    reason::Fault,
     stamp::Stamp,
     subject::Subject,
     view::Counts,
@@ -68,6 +69,43 @@ pub(crate) struct Findings {
     pub findings: Vec<Finding>,
 }
 
+/// `tribunal log --prompts` and `tribunal log --sent`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Calls {
+    pub schema: &'static str,
+    pub run: RunId,
+    pub calls: Vec<CallRow>,
+}
+
+/// One call of an agent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CallRow {
+    pub key: Key,
+    pub stretch: u32,
+    pub agent: AgentName,
+    pub role: Role,
+    /// How the agent is spoken to: who got the text.
+    pub driver: String,
+    /// None: it is not answered yet, or never started.
+    pub prompt: Option<Text>,
+    /// What the agent printed; with --prompts only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Text>,
+    pub elapsed_ms: u64,
+    pub usage: Usage,
+}
+
+/// A text that is kept by its hash, masked.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Text {
+    pub hash: Hash,
+    /// None: it is gone.
+    pub bytes: Option<u64>,
+    /// The text itself, with --key only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
 /// `tribunal decisions`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Decisions {
@@ -104,7 +142,59 @@ pub(crate) struct Seat {
     pub agent: AgentName,
 }
 
-/// `tribunal inspect findings`.
+/// `tribunal gc`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Garbage {
+    pub schema: &'static str,
+    /// Nothing was removed: this is what would be.
+    pub dry_run: bool,
+    pub bytes: u64,
+    /// Folders that agents of ended runs worked in.
+    pub copies: Vec<Removed>,
+    pub temporary: Vec<Removed>,
+    /// Texts from before the removed runs.
+    pub originals: Vec<Removed>,
+    pub runs: Vec<RunId>,
+    /// Texts that no entry refers to.
+    pub blobs: u64,
+    pub journal_bytes_before: u64,
+    pub journal_bytes_after: u64,
+    /// Runs that are worked on; they were left alone.
+    pub live: Vec<RunId>,
+    /// What could not be removed, and why.
+    pub left: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Removed {
+    /// Relative to the project's root.
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// `tribunal inspect transcript`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Transcripts {
+    pub schema: &'static str,
+    pub run: RunId,
+    pub calls: Vec<Transcript>,
+}
+
+/// What one call of an agent came to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Transcript {
+    #[serde(flatten)]
+    pub call: CallRow,
+    /// None: it was answered.
+    pub fault: Option<Fault>,
+    /// What the parser made of the answer.
+    pub read: Option<Content>,
+    /// What the parser had to overlook.
+    pub remarks: Vec<String>,
+    pub patch: Option<Patch>,
+}
+
+/// `tribunal inspect findings` and `tribunal inspect response`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Inspection {
     pub schema: &'static str,

@@ -3,6 +3,7 @@
 //! One command, one file in `commands`; what people write in `tribunal.yaml` is read in `settings`; every error a person can
 //! meet is a [`complaint::Complaint`]. Nothing is decided here and nothing is shown here that `report` could show.
 
+mod build;
 mod commands;
 mod complaint;
 mod context;
@@ -12,9 +13,10 @@ mod running;
 mod settings;
 mod terminal;
 mod trust;
+mod usage;
 mod view;
 
-use std::{io::Write, panic::AssertUnwindSafe, process::ExitCode};
+use std::{ffi::OsString, io::Write, panic::AssertUnwindSafe, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
 
@@ -22,7 +24,7 @@ use crate::{commands::Command, complaint::Complaint, context::Context};
 
 /// Panels of reviewers and fixers over your documents and code, with every finding proved.
 #[derive(Debug, Parser)]
-#[command(name = "tribunal", version = context::BUILD, max_term_width = 100)]
+#[command(name = "tribunal", version = build::VERSION, long_version = build::long_version(), max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -51,7 +53,11 @@ fn main() -> ExitCode {
     if let Some(done) = tribunal_supervise::enter_keeper() {
         return done;
     }
-    let arguments = Arguments::parse();
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let arguments = match Arguments::try_parse_from(&typed) {
+        Ok(arguments) => arguments,
+        Err(error) => return finish(usage::answer(&error, &typed), usage::wants_json(&typed)),
+    };
     let json = arguments.json;
     let context = match Context::new(arguments.project, json, arguments.color) {
         Ok(context) => context,
@@ -59,12 +65,18 @@ fn main() -> ExitCode {
     };
     // A panic is a bug; it has been printed. What was recorded is kept, and the exit code is the one for bugs.
     match std::panic::catch_unwind(AssertUnwindSafe(|| commands::run(arguments.command, &context))) {
-        Ok(Ok(code)) => ExitCode::from(code),
-        Ok(Err(complaint)) => complain(&complaint, json),
+        Ok(result) => finish(result, json),
         Err(panic) => {
             let known = running::is_about_threads(&*panic);
             complain(&known.unwrap_or_else(|| complaint::bug("something broke that never should")), json)
         }
+    }
+}
+
+fn finish(result: Result<u8, Complaint>, json: bool) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(complaint) => complain(&complaint, json),
     }
 }
 

@@ -6,8 +6,9 @@ use tribunal_report::Mode;
 use tribunal_runner::{Project, RunError, Runner, Seen, Stop};
 
 use crate::{
+    build::VERSION,
     complaint::{Complaint, ENVIRONMENT},
-    context::{BUILD, Context},
+    context::Context,
     view::View,
 };
 
@@ -36,7 +37,7 @@ pub(crate) fn execute(
         at: context.whereabouts(&project)?,
         project,
         masker: context.masker(),
-        build: format!("tribunal {BUILD}"),
+        build: format!("tribunal {VERSION}"),
         keeper: tribunal_supervise::own_program(),
         stop,
     };

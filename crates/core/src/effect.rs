@@ -66,6 +66,9 @@ pub enum Reply {
         /// What the agent printed, masked, as a blob.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<Hash>,
+        /// What the agent was sent before it failed, masked, as a blob. None: nothing was sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<Hash>,
     },
     Landed {
         /// What changed between the text before and after this landing.

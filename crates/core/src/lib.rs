@@ -22,6 +22,7 @@ pub mod host;
 pub mod ids;
 pub mod level;
 pub mod limits;
+pub mod loops;
 pub mod merge;
 pub mod metrics;
 pub mod progress;

@@ -27,6 +27,29 @@ impl Stamp {
     }
 }
 
+/// Wall time of what a person wrote as `2026-11-15`, `2026-11-15 01:29` or `2026-11-15T01:29:25`, in UTC.
+pub fn wall_ms(text: &str) -> Option<u64> {
+    let (date, time) =
+        text.trim().trim_end_matches('Z').split_once([' ', 'T']).unwrap_or((text.trim(), "0:0"));
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut time = time.splitn(3, ':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
+    let plausible = year < 10_000 && hour < 24 && minute < 60 && second < 60;
+    let days = plausible.then(|| days(year, month, day))?;
+    // A day that no calendar has comes back as another one.
+    (civil(days) == (year, month, day)).then_some((days * 86_400 + hour * 3600 + minute * 60 + second) * 1000)
+}
+
+/// The other way round than [`civil`]; nonsense for dates before 1970 or outside of the calendar.
+fn days(year: u64, month: u64, day: u64) -> u64 {
+    let year = if month <= 2 { year.saturating_sub(1) } else { year };
+    let (era, year_of_era) = (year / 400, year % 400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    (era * 146_097 + day_of_era).saturating_sub(719_469)
+}
+
 /// Year, month and day of a count of days since 1970-01-01 (proleptic Gregorian; years are counted from March so that
 /// the leap day is the last of its year).
 fn civil(days: u64) -> (u64, u64, u64) {
@@ -53,5 +76,17 @@ mod tests {
         assert_eq!(at(951_782_399_000), "2000-02-28 23:59:59");
         assert_eq!(at(951_782_400_000), "2000-02-29 00:00:00");
         assert_eq!(at(1_794_706_165_123), "2026-11-15 01:29:25");
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for wall_ms in [0, 951_782_399_000, 951_782_400_000, 1_794_706_165_000, 4_102_444_799_000] {
+            assert_eq!(super::wall_ms(&Stamp { wall_ms, awake_ms: 0 }.utc()), Some(wall_ms));
+        }
+        assert_eq!(super::wall_ms("2026-11-15"), Some(1_794_700_800_000));
+        assert_eq!(super::wall_ms("2026-11-15T01:29Z"), Some(1_794_706_140_000));
+        for nonsense in ["", "today", "2026-02-30", "2026-13-01", "2026-11-15 25:00", "0-0-0", "1969-12-31"] {
+            assert_eq!(super::wall_ms(nonsense), None, "{nonsense}");
+        }
     }
 }

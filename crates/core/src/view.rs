@@ -139,8 +139,14 @@ impl RunView {
                 self.phase = Phase::Running;
             }
             Event::SettingsChanged { settings } => self.settings = Some(settings.clone()),
-            Event::RunParked(summary) => self.phase = Phase::Parked(summary.clone()),
-            Event::RunFinished(summary) => self.phase = Phase::Finished(summary.clone()),
+            Event::RunParked(summary) => {
+                self.rounds = summary.rounds;
+                self.phase = Phase::Parked(summary.clone());
+            }
+            Event::RunFinished(summary) => {
+                self.rounds = summary.rounds;
+                self.phase = Phase::Finished(summary.clone());
+            }
             Event::RoundEnded { round, .. } => self.rounds = *round,
             Event::EffectFinished { reply, .. } => self.see_reply(reply),
             Event::DecisionPosted { decision } => self.decisions.push(decision.clone()),
@@ -193,8 +199,12 @@ impl RunView {
         }
     }
 
+    /// As the last line of the run has them, else from the findings themselves.
     pub fn counts(&self) -> Counts {
-        Counts::of(self.findings.values())
+        match self.summary() {
+            Some(summary) => summary.findings.clone(),
+            None => Counts::of(self.findings.values()),
+        }
     }
 
     pub fn summary(&self) -> Option<&Summary> {

@@ -5,11 +5,13 @@ use std::fmt::Write;
 use tribunal_core::{
     event::Summary,
     finding::{Evidence, Finding},
+    ids::Hash,
     tracker,
     view::{Phase, RunView},
 };
 
 use crate::{
+    calls::Call,
     style::{Screen, Style},
     words,
 };
@@ -121,6 +123,27 @@ pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Sc
         if finding.history.len() > 1 {
             let _ = writeln!(out, "{}", screen.wrap(5, &format!("last: {}", finding.last_note())));
         }
+    }
+    out
+}
+
+/// One line a call of an agent: what it was sent, and with `answers` what came back. `bytes` knows how long a blob is.
+pub fn calls(calls: &[Call<'_>], answers: bool, bytes: &dyn Fn(&Hash) -> Option<u64>) -> String {
+    let key = calls.iter().map(|call| call.key.as_str().len()).max().unwrap_or_default();
+    let agent = calls.iter().map(|call| call.task.agent.as_str().len()).max().unwrap_or_default();
+    let blob = |hash: Option<&Hash>| match hash {
+        None => format!("{:>9}        {:<12}", "-", ""),
+        Some(hash) => match bytes(hash) {
+            Some(bytes) => format!("{:>9} bytes  {:<12}", words::thousands(bytes), hash.short()),
+            None => format!("{:>9}        {:<12}", "gone", hash.short()),
+        },
+    };
+    let mut out = String::new();
+    for call in calls {
+        let who =
+            format!("{:<key$}  {:<agent$}  {:<8}", call.key.as_str(), call.task.agent.as_str(), call.driver);
+        let answer = if answers { format!("  →{}", blob(call.output())) } else { String::new() };
+        let _ = writeln!(out, "{}", format!("{who}{}{answer}", blob(call.prompt())).trim_end());
     }
     out
 }

@@ -62,7 +62,7 @@ pub(crate) fn raised(number: u32) -> String {
 }
 
 /// Why a patch did not land.
-pub(crate) fn refusal(why: &Refusal) -> String {
+pub(crate) fn refused(why: &Refusal) -> String {
     match why {
         Refusal::Outside { files } => format!("it changed {}, which it may not", files.join(", ")),
         Refusal::Conflict { line } => format!("line {line} was changed by somebody else"),
@@ -101,6 +101,11 @@ pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// `0:00.016`: minutes, seconds, thousandths.
+pub(crate) fn moment(ms: u64) -> String {
+    format!("{}.{:03}", duration(ms), ms % 1000)
 }
 
 /// `1,000,000`.

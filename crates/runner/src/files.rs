@@ -1,9 +1,10 @@
 //! Writing files so that a crash leaves the old one or the new one, never half of either.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::{
@@ -11,7 +12,9 @@ use rustix::{
     process::{Pid, test_kill_process},
 };
 
-use crate::fault;
+use tribunal_core::{ids::RunId, settings::Settings};
+
+use crate::{fault, project::Project};
 
 /// How our temporary files are called: this and the number of the process that makes them.
 const TEMPORARY: &str = ".tribunal-tmp-";
@@ -55,16 +58,34 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Where a run writes files beside those of people.
+pub(crate) fn places(project: &Project, run: &RunId, settings: &Settings) -> Vec<PathBuf> {
+    let root = project.root();
+    let reviews = root.join(&settings.reviews);
+    let awaiting = reviews.with_file_name("awaiting-human");
+    let mut folders = vec![reviews, awaiting];
+    if let Some(own) = settings.subject.path().and_then(|path| Path::new(path).parent()) {
+        folders.extend([root.join(own), project.originals(run).join(own)]);
+    }
+    folders
+}
+
 /// Removes temporary files that a killed process left in a folder.
 pub(crate) fn sweep(folder: &Path) {
-    for item in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = item.file_name();
+    for path in left_behind(folder) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Temporary files of ours in a folder whose maker is gone.
+pub(crate) fn left_behind(folder: &Path) -> Vec<PathBuf> {
+    let is_orphan = |name: &OsStr| {
         let maker =
             name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)?.split('-').next()?.parse().ok());
-        if maker.and_then(Pid::from_raw).is_some_and(|maker| test_kill_process(maker) == Err(Errno::SRCH)) {
-            let _ = fs::remove_file(item.path());
-        }
-    }
+        maker.and_then(Pid::from_raw).is_some_and(|maker| test_kill_process(maker) == Err(Errno::SRCH))
+    };
+    let items = fs::read_dir(folder).into_iter().flatten().flatten();
+    items.filter(|item| is_orphan(&item.file_name())).map(|item| item.path()).collect()
 }
 
 /// Temporary files are private; what we leave behind is an ordinary file.

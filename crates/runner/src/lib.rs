@@ -10,6 +10,7 @@ mod copies;
 mod effects;
 mod fault;
 mod files;
+pub mod gc;
 pub mod host;
 pub mod journal;
 mod locks;

@@ -269,14 +269,7 @@ impl Runner {
 
     /// What a killed life of this run may have left beside the person's files.
     fn sweep(&self, run: &RunId, settings: &Settings) {
-        let root = self.project.root();
-        let reviews = root.join(&settings.reviews);
-        let awaiting = reviews.with_file_name("awaiting-human");
-        let mut folders = vec![reviews, awaiting];
-        if let Some(own) = settings.subject.path().and_then(|path| Path::new(path).parent()) {
-            folders.extend([root.join(own), self.project.originals(run).join(own)]);
-        }
-        for folder in folders {
+        for folder in files::places(&self.project, run, settings) {
             files::sweep(&folder);
         }
     }

@@ -10,9 +10,13 @@ mod error;
 mod place;
 mod schema;
 mod store;
+mod sweep;
 mod writer;
 
 pub use error::StoreError;
+/// Of the database that is built in.
+pub use rusqlite::version as sqlite_version;
 pub use schema::FORMAT;
 pub use store::{Store, StoredRequest};
+pub use sweep::{Sweep, Swept, sweep};
 pub use writer::{Batch, NewEntry};

@@ -23,8 +23,15 @@ use crate::{
     writer::{Batch, Writer},
 };
 
-const FILE: &str = "journal.db";
-const BUSY: Duration = Duration::from_secs(30);
+pub(crate) const FILE: &str = "journal.db";
+/// What says where runs stand. One pass over the table beats an index here: of a row only its head is read, unless it is
+/// one of these.
+const OUTLINE: &str = "
+    SELECT run, seq, body, blob FROM events
+    WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
+                   'decision_posted', 'decision_answered', 'file_written')
+    ORDER BY run, seq";
+pub(crate) const BUSY: Duration = Duration::from_secs(30);
 
 /// A project's journal. Reading works while another process writes.
 pub struct Store {
@@ -148,11 +155,32 @@ impl Store {
             .map_err(|cause| self.database(cause))
     }
 
+    /// Of all runs the entries that say where they stand: starts, ends, decisions, files; by run, in order. What happened
+    /// in between is not among them, so listing a thousand runs does not read all of their journals.
+    pub fn outline(&self) -> Result<Vec<Entry>, StoreError> {
+        let mut statement = self.reader.prepare_cached(OUTLINE).map_err(|cause| self.database(cause))?;
+        let rows = statement
+            .query_map([], |row| {
+                Ok((RunId::new(row.get::<_, String>(0)?), (row.get(1)?, row.get(2)?, row.get(3)?)))
+            })
+            .and_then(Iterator::collect::<rusqlite::Result<Vec<(RunId, RawEntry)>>>)
+            .map_err(|cause| self.database(cause))?;
+        rows.into_iter().map(|(run, row)| self.entry(&run, row)).collect()
+    }
+
     pub fn blob(&self, hash: &Hash) -> Result<Vec<u8>, StoreError> {
         let select = "SELECT body FROM blobs WHERE hash = ?1";
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
         let found = statement.query_row([hash.as_str()], |row| row.get(0)).optional();
         found.map_err(|cause| self.database(cause))?.ok_or_else(|| StoreError::NoBlob(hash.to_string()))
+    }
+
+    /// How long a blob is, without reading it. None: it is not there.
+    pub fn blob_bytes(&self, hash: &Hash) -> Result<Option<u64>, StoreError> {
+        let select = "SELECT length(body) FROM blobs WHERE hash = ?1";
+        let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
+        let found = statement.query_row([hash.as_str()], |row| row.get(0)).optional();
+        found.map_err(|cause| self.database(cause))
     }
 
     /// What people sent to a run and no run has taken in yet.

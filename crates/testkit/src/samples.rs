@@ -91,5 +91,6 @@ pub fn landed(text: &str, hunks: Vec<Hunk>) -> Reply {
 }
 
 pub fn failed(kind: FaultKind) -> Reply {
-    Reply::Failed { fault: Fault::new(kind, "agent `sample` failed"), usage: Usage::default(), output: None }
+    let fault = Fault::new(kind, "agent `sample` failed");
+    Reply::Failed { fault, usage: Usage::default(), output: None, prompt: None }
 }

@@ -117,7 +117,8 @@ fn pick<'a>(open: &'a [Asking], said: &str) -> Result<(RunId, &'a Decision), Com
         several => {
             let names: Vec<String> =
                 several.iter().map(|(run, decision, _)| format!("{run}.{}", decision.id)).collect();
-            Err(Complaint::usage(format!("`{said}` fits several decisions: {}", names.join(", "))))
+            Err(Complaint::usage(format!("`{said}` fits several decisions: {}", names.join(", ")))
+                .todo(format!("name the run too: tribunal decisions {} ANSWER", names[0])))
         }
     }
 }

@@ -1,4 +1,6 @@
-//! `tribunal inspect …`: what Tribunal sees in a file, and why.
+//! `tribunal inspect …`: what Tribunal sees in a file or in what an agent printed, and why.
+
+mod transcript;
 
 use std::{
     fs,
@@ -8,7 +10,10 @@ use std::{
 
 use tribunal_agents::answer::{Wanted, parse};
 use tribunal_bmad::CONFIG_PATH;
-use tribunal_core::{brief::Content, finding::Evidence};
+use tribunal_core::{
+    brief::{Content, Said},
+    finding::Evidence,
+};
 
 use crate::{
     complaint::{Complaint, NEGATIVE},
@@ -32,11 +37,25 @@ pub(crate) enum What {
         #[arg(long)]
         all: bool,
     },
+    /// An agent's answer, as its parser sees it
+    Response {
+        /// The answer; `-` for standard input
+        file: PathBuf,
+        /// Read it as a fixer's answer: claims about findings
+        #[arg(long)]
+        fixes: bool,
+    },
+    /// What an agent printed in a run, and what was read from it
+    Transcript(transcript::Arguments),
 }
 
 pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
     match what {
-        What::Findings { file } => findings(&file, context),
+        What::Findings { file } => response(&file, Wanted::Findings, context),
+        What::Response { file, fixes } => {
+            response(&file, if fixes { Wanted::Fixes } else { Wanted::Findings }, context)
+        }
+        What::Transcript(arguments) => transcript::run(&arguments, context),
         What::Settings { file: Some(file), .. } => settings_file(&file, context),
         What::Settings { file: None, all } => settings(all, context),
     }
@@ -85,24 +104,23 @@ fn text_of(file: &Path, context: &Context) -> Result<String, Complaint> {
     }
 }
 
-fn findings(file: &Path, context: &Context) -> Result<u8, Complaint> {
+fn response(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
     let text = text_of(file, context)?;
-    let parsed = parse(&text, Wanted::Findings);
+    let parsed = parse(&text, wanted);
     let readable = !matches!(parsed.content, Content::Unreadable { .. });
     if context.json {
         let schema = "tribunal.inspect/1";
         documents::print(&Inspection { schema, content: parsed.content, remarks: parsed.remarks })?;
     } else {
-        show(&parsed.content, &parsed.remarks)?;
+        show(&mut stdout().lock(), &parsed.content, &parsed.remarks)?;
     }
     Ok(if readable { 0 } else { NEGATIVE })
 }
 
-fn show(content: &Content, remarks: &[String]) -> Result<(), Complaint> {
-    let mut out = stdout().lock();
+fn show(out: &mut impl Write, content: &Content, remarks: &[String]) -> Result<(), Complaint> {
     match content {
         Content::Findings { raised } => {
-            writeln!(out, "{} findings", raised.len())?;
+            writeln!(out, "{}", count(raised.len(), "finding"))?;
             for raised in raised {
                 let evidence = match &raised.evidence {
                     Evidence::Quote { text } => format!("quote “{text}”"),
@@ -115,10 +133,20 @@ fn show(content: &Content, remarks: &[String]) -> Result<(), Complaint> {
             }
         }
         Content::Unreadable { message } => writeln!(out, "unreadable: {message}")?,
-        Content::Fixes { .. } => {}
+        Content::Fixes { claims } => {
+            writeln!(out, "{}", count(claims.len(), "claim"))?;
+            for claim in claims {
+                let said = if claim.said == Said::Fixed { "fixed" } else { "blocked" };
+                writeln!(out, "  {:<4} {said:<8} {}", claim.id.to_string(), claim.note)?;
+            }
+        }
     }
     for remark in remarks {
         writeln!(out, "[W] {remark}")?;
     }
     Ok(())
+}
+
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

@@ -1,11 +1,14 @@
 //! One command, one file: its arguments, and a `run` that gives an exit code. To add one, copy a neighbour, declare it here
 //! and give it an arm in [`run`].
 
+mod completions;
 mod decisions;
 mod demo;
 mod findings;
+mod gc;
 mod inspect;
 mod log;
+mod man;
 mod play_script;
 mod resume;
 mod review;
@@ -35,7 +38,7 @@ pub(crate) enum Command {
     /// Tell a run's agents something, in their next briefs
     Say(say::Arguments),
     /// List the project's runs
-    Runs,
+    Runs(runs::Arguments),
     /// Where a run stands, and what to type next
     Status(status::Arguments),
     /// Show a run's findings with their evidence
@@ -49,8 +52,14 @@ pub(crate) enum Command {
     /// Explain what Tribunal sees in a file
     #[command(subcommand)]
     Inspect(inspect::What),
+    /// Reclaim space: copies of ended runs, leftovers, texts that nothing refers to
+    Gc(gc::Arguments),
     /// Print JSON Schemas of everything Tribunal reads and writes
     Schema(schema::Arguments),
+    /// Print completions for a shell
+    Completions(completions::Arguments),
+    /// Print the manual page, or write all of them into a folder
+    Man(man::Arguments),
     /// Play a script as an agent would
     #[command(name = tribunal_agents::replay::COMMAND, hide = true)]
     PlayScript(play_script::Arguments),
@@ -63,14 +72,17 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Resume(arguments) => resume::run(&arguments, context),
         Command::Stop(arguments) => stop::run(&arguments, context),
         Command::Say(arguments) => say::run(&arguments, context),
-        Command::Runs => runs::run(context),
+        Command::Runs(arguments) => runs::run(&arguments, context),
         Command::Status(arguments) => status::run(&arguments, context),
         Command::Findings(arguments) => findings::run(&arguments, context),
         Command::Decisions(arguments) => decisions::run(arguments, context),
         Command::Log(arguments) => log::run(&arguments, context),
         Command::Trust(arguments) => trust::run(&arguments, context),
         Command::Inspect(what) => inspect::run(what, context),
+        Command::Gc(arguments) => gc::run(&arguments, context),
         Command::Schema(arguments) => schema::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments, context),
         Command::PlayScript(arguments) => play_script::run(&arguments),
     }
 }

@@ -1,8 +1,11 @@
-//! `tribunal runs`.
+//! `tribunal runs`, and the look at all runs that other commands share.
 
 use std::io::{Write, stdout};
 
-use tribunal_core::view::RunView;
+use tribunal_core::{
+    event::Entry,
+    view::{Phase, RunView},
+};
 use tribunal_report::tables::{self, Standing};
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
@@ -13,32 +16,72 @@ use crate::{
     documents::{self, RunRow, Runs},
 };
 
-/// Every run with whether a process works on it, oldest first.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Only runs that a process works on
+    #[arg(long)]
+    live: bool,
+    /// Only runs that wait for a person
+    #[arg(long)]
+    waiting: bool,
+    /// Only the last so many
+    #[arg(short = 'n', long = "last", value_name = "N")]
+    last: Option<usize>,
+}
+
+/// Every run with whether a process works on it, oldest first. A run that ended or parked is seen in outline: how many
+/// findings it has, but not which.
 pub(super) fn all(store: &Store, project: &Project) -> Result<Vec<(RunView, bool)>, Complaint> {
+    let outline = store.outline()?;
     let mut found = Vec::new();
-    for run in store.runs()? {
-        let view = RunView::of(&store.entries(&run, 0)?);
-        let live = Runner::is_live(project, &run);
-        found.push((view, live));
+    for entries in outline.chunk_by(|one, next| one.run == next.run) {
+        found.push(look(store, project, entries)?);
     }
+    found.sort_by(|(one, _), (other, _)| (one.started, &one.run).cmp(&(other.started, &other.run)));
     Ok(found)
 }
 
-pub(crate) fn run(context: &Context) -> Result<u8, Complaint> {
+fn look(store: &Store, project: &Project, outline: &[Entry]) -> Result<(RunView, bool), Complaint> {
+    let mut view = RunView::of(outline);
+    if let (Phase::Running, Some(entry)) = (&view.phase, outline.first()) {
+        view = RunView::of(&store.entries(&entry.run, 0)?);
+    }
+    let live = match (&view.phase, &view.run) {
+        // Nobody works on it ever again.
+        (Phase::Finished(_), _) | (_, None) => false,
+        (_, Some(run)) => Runner::is_live(project, run),
+    };
+    Ok((view, live))
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let found = match context.journal(&project)? {
         Some(store) => all(&store, &project)?,
         None => Vec::new(),
     };
-    let standings: Vec<Standing<'_>> =
+    let mut standings: Vec<Standing<'_>> =
         found.iter().map(|(view, live)| Standing { view, live: *live }).collect();
+    standings.retain(|standing| arguments.wants(standing));
+    let skipped = arguments.last.map_or(0, |last| standings.len().saturating_sub(last));
+    let standings = &standings[skipped..];
     if context.json {
         let runs = standings.iter().map(RunRow::of).collect();
         documents::print(&Runs { schema: "tribunal.runs/1", runs })?;
-    } else if standings.is_empty() {
+    } else if found.is_empty() {
         writeln!(stdout(), "no runs yet in {}; start one: tribunal review FILE", project.root().display())?;
+    } else if standings.is_empty() {
+        writeln!(stdout(), "no such runs; all of them: tribunal runs")?;
     } else {
-        write!(stdout(), "{}", tables::runs(&standings, &context.answers))?;
+        write!(stdout(), "{}", tables::runs(standings, &context.answers))?;
     }
     Ok(0)
+}
+
+impl Arguments {
+    fn wants(&self, standing: &Standing<'_>) -> bool {
+        let asks = standing.view.summary().is_some() && standing.view.waiting().next().is_some();
+        (!self.live || standing.word() == "running")
+            && (!self.waiting || asks || standing.word() == "waiting")
+    }
 }

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use crate::{
+    build::Facts,
     complaint::Complaint,
-    documents::{self, Decisions, Findings, Inspection, Plan, Runs, Trust},
+    documents::{self, Calls, Decisions, Findings, Garbage, Inspection, Plan, Runs, Transcripts, Trust},
     settings::{self, Document, nearest},
 };
 
@@ -25,9 +26,14 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("runs", schema_for!(Runs)),
         ("status", schema_for!(Runs)),
         ("findings", schema_for!(Findings)),
+        ("prompts", schema_for!(Calls)),
+        ("sent", schema_for!(Calls)),
+        ("gc", schema_for!(Garbage)),
         ("decisions", schema_for!(Decisions)),
         ("plan", schema_for!(Plan)),
         ("inspect", schema_for!(Inspection)),
+        ("version", schema_for!(Facts)),
+        ("transcript", schema_for!(Transcripts)),
         ("inspect-settings", schema_for!(Document)),
         ("trust", schema_for!(Trust)),
     ];

@@ -209,6 +209,27 @@ fn a_secret_in_the_settings() {
 }
 
 #[test]
+fn a_command_that_is_not_there() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(refused(&sandbox, &["reviw", "plan.md"]).err, @r"
+    [!] there is no command `reviw`
+        1. did you mean `review`?
+        2. see what can be typed: tribunal --help
+    ");
+    let document = sandbox.json(&["reviw"]);
+    assert_eq!((&document["schema"], &document["exit"]), (&"tribunal.error/1".into(), &2.into()));
+    assert_eq!(document["todo"][0], "did you mean `review`?");
+    // What follows `--` is no option of ours.
+    assert_eq!(sandbox.run(&["reviw", "--", "--json"]).out, "");
+    let help = sandbox.run(&["review", "--help"]);
+    assert_eq!((help.code, help.err.as_str()), (Some(0), ""));
+    assert!(help.out.contains("Usage: tribunal review"), "{}", help.out);
+    let version = sandbox.json(&["--version"]);
+    assert_eq!(version["schema"], "tribunal.version/1");
+    assert!(sandbox.run(&["-V"]).out.starts_with("tribunal "));
+}
+
+#[test]
 fn errors_are_json_too_when_asked_for() {
     let sandbox = Sandbox::scripted(QUIET);
     let document = sandbox.json(&["review", "absent.md"]);

@@ -49,9 +49,13 @@ fn every_document_names_its_schema_and_fits_it() {
         (&["runs"][..], "tribunal.runs/1", "runs"),
         (&["status"], "tribunal.status/1", "status"),
         (&["findings"], "tribunal.findings/1", "findings"),
+        (&["log", "--prompts"], "tribunal.prompts/1", "prompts"),
+        (&["log", "--sent"], "tribunal.sent/1", "sent"),
+        (&["gc"], "tribunal.gc/1", "gc"),
         (&["decisions"], "tribunal.decisions/1", "decisions"),
         (&["review", "plan.md", "--dry-run"], "tribunal.plan/1", "plan"),
         (&["inspect", "findings", "answer.txt"], "tribunal.inspect/1", "inspect"),
+        (&["inspect", "response", "answer.txt"], "tribunal.inspect/1", "inspect"),
         (&["inspect", "settings"], "tribunal.settings/1", "inspect-settings"),
         (&["inspect", "settings", "tribunal.yaml"], "tribunal.settings/1", "inspect-settings"),
         (&["trust", "--list"], "tribunal.trust/1", "trust"),
@@ -80,6 +84,32 @@ fn the_schema_of_findings_is_what_was_released() {
     let sandbox = Sandbox::new();
     let schema = sandbox.json(&["schema", "finding"]);
     insta::assert_snapshot!(serde_json::to_string_pretty(&schema).unwrap());
+}
+
+#[test]
+fn every_shell_gets_completions_and_every_command_a_page() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ran = sandbox.run(&["completions", shell]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(!ran.out.contains("play-script"), "{shell}: it is not for people");
+        assert!(ran.out.contains("findings") && ran.out.contains("warnings"), "{shell}");
+    }
+    assert!(sandbox.run(&["man"]).out.contains(".TH tribunal 1"));
+    assert_eq!(sandbox.run(&["man", "--dir", "pages"]).code, Some(0));
+    let help = sandbox.run(&["help"]).out;
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<&str> = commands
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(names.contains(&"review") && names.contains(&"gc"), "{help}");
+    for name in names.iter().filter(|name| **name != "help") {
+        assert!(sandbox.read(&format!("pages/tribunal-{name}.1")).contains(".SH SYNOPSIS"), "{name}");
+    }
+    assert!(!sandbox.path("pages/tribunal-play-script.1").exists(), "it is not for people");
+    assert!(sandbox.path("pages/tribunal-inspect-transcript.1").exists());
 }
 
 #[test]
@@ -112,7 +142,7 @@ fn an_answer_can_be_inspected() {
     let ran = sandbox.run(&["inspect", "findings", "good.txt"]);
     assert_eq!(ran.code, Some(0));
     insta::assert_snapshot!(ran.out, @r"
-    1 findings
+    1 finding
       critical  d
                 quote “q”
     [W] severity `dire` is unknown and was taken as critical
@@ -128,6 +158,60 @@ fn an_answer_can_be_inspected() {
 }
 
 #[test]
+fn an_answer_of_a_fixer_can_be_inspected_too() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "fixer.txt",
+        "```yaml\nfixes: [{id: F2, status: FIXED, note: named}, {id: F3, status: BLOCKED, reason: who?}, {id: 9}]\n```\n",
+    );
+    let ran = sandbox.run(&["inspect", "response", "fixer.txt", "--fixes"]);
+    assert_eq!(ran.code, Some(0));
+    insta::assert_snapshot!(ran.out, @r"
+    2 claims
+      F2   fixed    named
+      F3   blocked  who?
+    [W] item 3 was left out: `9` is no finding id
+    ");
+    let as_findings = sandbox.run(&["inspect", "response", "fixer.txt"]);
+    assert_eq!(as_findings.code, Some(3), "it is no reviewer's answer");
+}
+
+#[test]
+fn what_an_agent_printed_can_be_inspected() {
+    let sandbox = Sandbox::scripted(FAST);
+    sandbox.run(&["review", "plan.md", "--no-fix"]);
+    let run = sandbox.last_run();
+    let ran = sandbox.run(&["inspect", "transcript", &run, "round-1/review"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let without_time = ran
+        .out
+        .lines()
+        .map(|line| line.split(" · after ").next().unwrap())
+        .map(|line| line.get(..60).unwrap_or(line));
+    insta::assert_snapshot!(sandbox.normal(&without_time.collect::<Vec<_>>().join("\n")), @r#"
+    round-1/review/adversarial: scripted (replay) as adversarial
+    used 1000 tokens in, 100 out, 0 from the cache, 0.50 in cost
+    read as 1 finding
+      high      fast is vague
+                quote “It shall be fast.”
+    printed:
+    {"type":"text","text":"```json\n{\"findings\":[{\"category\"
+    {"type":"usage","usage":{"input_tokens":1000,"output_tokens"
+    "#);
+    let document = sandbox.json(&["inspect", "transcript", &run, "--key", "round-1/review/adversarial"]);
+    assert_valid(&sandbox.json(&["schema", "transcript"]), &document, "transcript");
+    assert_eq!(document["calls"][0]["read"]["raised"][0]["description"], "fast is vague");
+
+    let slip = sandbox.run(&["inspect", "transcript", &run, "round-1/revew/adversarial"]);
+    assert_eq!(slip.code, Some(2));
+    insta::assert_snapshot!(sandbox.normal(&slip.err), @r"
+    [!] run [run] has no call of an agent with the key `round-1/revew/adversarial`
+        1. did you mean `round-1/review/adversarial`?
+        2. see all of them: tribunal log [run] --prompts
+    ");
+}
+
+#[test]
 fn several_subjects_are_several_runs_and_the_worst_exit_code_counts() {
     let sandbox = Sandbox::scripted(FAST);
     sandbox.write("good.md", "# Good\n\nNothing to see.\n");
@@ -137,6 +221,26 @@ fn several_subjects_are_several_runs_and_the_worst_exit_code_counts() {
     let states: Vec<&str> =
         runs["runs"].as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["resolved", "waiting"]);
+    let listed = |args: &[&str]| sandbox.json(&[&["runs"], args].concat())["runs"].as_array().unwrap().len();
+    assert_eq!((listed(&["--live"]), listed(&["--waiting"]), listed(&["-n", "1"])), (0, 1, 1));
+    assert_eq!(sandbox.json(&["runs", "-n", "1"])["runs"][0]["state"], "waiting", "the newest is the last");
+    assert_eq!(sandbox.run(&["runs", "--live"]).out, "no such runs; all of them: tribunal runs\n");
+}
+
+#[test]
+fn a_list_of_runs_says_the_same_as_a_look_at_each() {
+    let sandbox = Sandbox::scripted(FAST);
+    sandbox.write("good.md", "# Good\n\nNothing to see.\n");
+    sandbox.run(&["review", "good.md", "plan.md"]);
+    let killed =
+        sandbox.command(&["review", "good.md"]).env("TRIBUNAL_FAULT", "after:0:round_ended:1#1").output();
+    assert!(!killed.unwrap().status.success());
+    let list = sandbox.json(&["runs"]);
+    let rows = list["runs"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        assert_eq!(*row, sandbox.json(&["status", row["run"].as_str().unwrap()])["runs"][0]);
+    }
 }
 
 #[test]

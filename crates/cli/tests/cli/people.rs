@@ -181,7 +181,7 @@ fn an_edited_tracker_is_kept_aside_never_overwritten() {
 }
 
 /// A review whose agent never ends; returns once the agent is under way.
-fn hanging() -> (Sandbox, std::process::Child, BufReader<ChildStdout>) {
+pub fn hanging() -> (Sandbox, std::process::Child, BufReader<ChildStdout>) {
     let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{hang: true}]}]\n");
     let mut child = sandbox
         .command(&["review", "plan.md", "--json"])

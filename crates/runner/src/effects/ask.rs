@@ -49,8 +49,9 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Option<P
     let command = command(&world, agent, (&key, &task), copy.tree(), prompt);
     let performed = match tribunal_supervise::run(command).await {
         Err(cause) => {
-            Reply::Failed { fault: cannot_start(agent, &cause), usage: Default::default(), output: None }
-                .into()
+            let fault = cannot_start(agent, &cause);
+            let usage = Default::default();
+            return Some(Reply::Failed { fault, usage, output: None, prompt: None }.into());
         }
         Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {
@@ -180,7 +181,7 @@ fn read(
         let stderr = world.masker.mask(&ended.stderr.text()).into_owned();
         let fault = Fault::new(kind, failure(world, (agent, task), &ended, &stderr));
         let output = format!("{masked}\n--- standard error ---\n{stderr}").into_bytes();
-        let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)) };
+        let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)), prompt: None };
         return Performed { reply, blobs: vec![output] };
     }
     let wanted = if task.brief.role == Role::Fixer { Wanted::Fixes } else { Wanted::Findings };
@@ -196,7 +197,8 @@ fn read(
                     FaultKind::Malformed,
                     format!("agent `{}` left a copy that cannot be read: {cause}", agent.name),
                 );
-                let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&blobs[0])) };
+                let output = Some(Hash::of(&blobs[0]));
+                let reply = Reply::Failed { fault, usage, output, prompt: None };
                 return Performed { reply, blobs };
             }
         },
@@ -259,8 +261,10 @@ fn patch(
 fn with_prompt(mut performed: Performed, prompt: String) -> Performed {
     let hash = Hash::of(prompt.as_bytes());
     performed.blobs.push(prompt.into_bytes());
-    if let Reply::Agent(reply) = &mut performed.reply {
-        reply.prompt = hash;
+    match &mut performed.reply {
+        Reply::Agent(reply) => reply.prompt = hash,
+        Reply::Failed { prompt, .. } => *prompt = Some(hash),
+        _ => {}
     }
     performed
 }

@@ -133,5 +133,6 @@ async fn blocking(work: impl FnOnce() -> Reply + Send + 'static) -> Performed {
 }
 
 pub(crate) fn world_fault(detail: impl Into<String>) -> Reply {
-    Reply::Failed { fault: Fault::new(FaultKind::World, detail), usage: Default::default(), output: None }
+    let fault = Fault::new(FaultKind::World, detail);
+    Reply::Failed { fault, usage: Default::default(), output: None, prompt: None }
 }

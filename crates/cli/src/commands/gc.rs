@@ -1,0 +1,156 @@
+//! `tribunal gc`: reclaims space in `.tribunal`.
+
+use std::{
+    io::{Write, stderr, stdout},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tribunal_core::ids::RunId;
+use tribunal_runner::gc::{Collected, Item, Wish, collect};
+use tribunal_store::Store;
+
+use crate::{
+    complaint::Complaint,
+    context::Context,
+    documents::{self, Garbage, Removed},
+};
+
+const DAY_MS: u64 = 86_400_000;
+/// Of removed runs so many are named.
+const NAMED: usize = 10;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Also remove whole runs that came to a good end, with their journals and originals
+    #[arg(long)]
+    runs: bool,
+    /// With --runs: keep those that ended in the last so many days
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    keep_days: u64,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let collected = if Store::exists(&project.home()) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let before = now.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
+        let wish = Wish { runs_before_ms: arguments.runs.then_some(before), dry: arguments.dry_run };
+        collect(&project, &wish)?
+    } else {
+        Collected::default()
+    };
+    if context.json {
+        documents::print(&document(&collected, arguments.dry_run))?;
+    } else {
+        write_out(&collected, arguments.dry_run)?;
+    }
+    Ok(0)
+}
+
+fn document(collected: &Collected, dry_run: bool) -> Garbage {
+    let removed = |items: &[Item]| -> Vec<Removed> {
+        items
+            .iter()
+            .map(|item| Removed { path: item.path.display().to_string(), bytes: item.bytes })
+            .collect()
+    };
+    Garbage {
+        schema: "tribunal.gc/1",
+        dry_run,
+        bytes: collected.bytes(),
+        copies: removed(&collected.copies),
+        temporary: removed(&collected.temporary),
+        originals: removed(&collected.originals),
+        runs: collected.runs.clone(),
+        blobs: collected.journal.blobs,
+        journal_bytes_before: collected.journal.file_before,
+        journal_bytes_after: collected.journal.file_after,
+        live: collected.live.clone(),
+        left: collected.left.clone(),
+    }
+}
+
+fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
+    let mut out = stdout().lock();
+    let journal = &collected.journal;
+    let sum = |items: &[Item]| items.iter().map(|item| item.bytes).sum::<u64>();
+    let verb = if dry_run { "would remove" } else { "removed" };
+    let mut line = |count: usize, what: &str, bytes: u64| match count {
+        0 => Ok(()),
+        1 => writeln!(out, "{verb} 1 {what} ({})", size(bytes)),
+        many => writeln!(out, "{verb} {many} {} ({})", plural(what), size(bytes)),
+    };
+    line(collected.copies.len(), "folder of copies", sum(&collected.copies))?;
+    line(collected.temporary.len(), "temporary file", sum(&collected.temporary))?;
+    line(
+        usize::try_from(journal.blobs).unwrap_or(usize::MAX),
+        "text that nothing refers to",
+        journal.blob_bytes,
+    )?;
+    line(collected.runs.len(), "run", journal.entry_bytes + sum(&collected.originals))?;
+    if !collected.runs.is_empty() {
+        let names: Vec<&str> = collected.runs.iter().map(RunId::as_str).take(NAMED).collect();
+        let more = collected.runs.len() - names.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        writeln!(out, "  {}{more}", names.join(" "))?;
+    }
+    match (collected.bytes(), dry_run) {
+        (0, _) => writeln!(out, "nothing to remove")?,
+        (bytes, true) => writeln!(out, "{} in all; nothing was removed", size(bytes))?,
+        (bytes, false) => {
+            writeln!(out, "{} in all; the journal has {} now", size(bytes), size(journal.file_after))?;
+        }
+    }
+    for left in &collected.left {
+        writeln!(stderr(), "[W] could not be removed: {left}")?;
+    }
+    if let (Some(run), false) = (collected.live.first(), dry_run) {
+        writeln!(
+            stderr(),
+            "[i] run {run} goes on: the journal's file gets smaller once it has ended: tribunal gc"
+        )?;
+    }
+    Ok(())
+}
+
+/// `folder of copies`: `folders of copies`.
+fn plural(what: &str) -> String {
+    match what.split_once(' ') {
+        Some((noun, rest)) if rest.starts_with("of ") || rest.starts_with("that ") => {
+            format!("{noun}s {rest}")
+        }
+        _ => format!("{what}s"),
+    }
+}
+
+/// `512 bytes`, `4.0 KB`, `1.2 MB`.
+fn size(bytes: u64) -> String {
+    let scaled = |unit: u64| bytes as f64 / unit as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{:.1} KB", scaled(1_000)),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", scaled(1_000_000)),
+        _ => format!("{:.1} GB", scaled(1_000_000_000)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_readable() {
+        assert_eq!(
+            [0, 999, 4_000, 1_234_567, 5_000_000_000].map(size),
+            ["0 bytes", "999 bytes", "4.0 KB", "1.2 MB", "5.0 GB"]
+        );
+        assert_eq!(
+            ["run", "temporary file", "folder of copies"].map(plural),
+            ["runs", "temporary files", "folders of copies"]
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! `tribunal log --prompts` and `--sent`: which agent was sent which text, and what it answered.
+
+use std::{
+    collections::BTreeSet,
+    io::{Write, stdout},
+};
+
+use tribunal_core::ids::{Hash, RunId};
+use tribunal_report::{
+    Filter, Wanted,
+    calls::{Call, calls},
+    tables,
+};
+use tribunal_store::{Store, StoreError};
+
+use crate::{
+    complaint::Complaint,
+    context::Context,
+    documents::{self, CallRow, Calls, Text},
+};
+
+pub(super) struct Wish {
+    pub run: RunId,
+    /// Not only what was sent.
+    pub answers: bool,
+    pub wanted: Wanted,
+}
+
+pub(super) fn run(wish: &Wish, store: &Store, context: &Context) -> Result<u8, Complaint> {
+    let entries = store.entries(&wish.run, 0)?;
+    let mut filter = Filter::new(wish.wanted.clone());
+    let wanted: BTreeSet<u64> =
+        entries.iter().filter(|entry| filter.wants(entry)).map(|entry| entry.seq).collect();
+    let mut calls = calls(&entries);
+    calls.retain(|call| {
+        wanted.contains(&call.asked) || call.answered.is_some_and(|seq| wanted.contains(&seq))
+    });
+    // Whoever names a key wants to read.
+    let texts = wish.answers && wish.wanted.key.is_some();
+    let mut out = stdout().lock();
+    if context.json {
+        let rows: Result<Vec<CallRow>, StoreError> =
+            calls.iter().map(|call| row(call, wish.answers, texts, store)).collect();
+        let schema = if wish.answers { "tribunal.prompts/1" } else { "tribunal.sent/1" };
+        documents::print(&Calls { schema, run: wish.run.clone(), calls: rows? })?;
+    } else if calls.is_empty() {
+        writeln!(out, "run {} has no such calls of agents", wish.run)?;
+    } else if texts {
+        for call in &calls {
+            write_texts(&mut out, call, store)?;
+        }
+    } else {
+        let bytes = |hash: &Hash| store.blob_bytes(hash).ok().flatten();
+        write!(out, "{}", tables::calls(&calls, wish.answers, &bytes))?;
+    }
+    Ok(0)
+}
+
+/// A call as programs get it; with `answers` also what came back, with `texts` the texts themselves.
+pub(in crate::commands) fn row(
+    call: &Call<'_>,
+    answers: bool,
+    texts: bool,
+    store: &Store,
+) -> Result<CallRow, StoreError> {
+    let text = |hash: Option<&Hash>| -> Result<Option<Text>, StoreError> {
+        let Some(hash) = hash else { return Ok(None) };
+        let bytes = store.blob_bytes(hash)?;
+        let text = if texts && bytes.is_some() { Some(read(store, hash)?) } else { None };
+        Ok(Some(Text { hash: hash.clone(), bytes, text }))
+    };
+    Ok(CallRow {
+        key: call.key.clone(),
+        stretch: call.stretch,
+        agent: call.task.agent.clone(),
+        role: call.task.brief.role,
+        driver: call.driver.clone(),
+        prompt: text(call.prompt())?,
+        answer: text(call.output().filter(|_| answers))?,
+        elapsed_ms: call.elapsed_ms,
+        usage: call.usage(),
+    })
+}
+
+fn write_texts(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<(), Complaint> {
+    let agent = &call.task.agent;
+    for (what, hash) in
+        [(format!("sent to {agent}"), call.prompt()), (format!("printed by {agent}"), call.output())]
+    {
+        match hash {
+            Some(hash) => {
+                let text = read(store, hash)?;
+                writeln!(
+                    out,
+                    "=== {} · {what} · {} bytes · {}\n{}",
+                    call.key,
+                    text.len(),
+                    hash.short(),
+                    text.trim_end()
+                )?;
+            }
+            None => writeln!(out, "=== {} · {what}: nothing", call.key)?,
+        }
+    }
+    Ok(())
+}
+
+pub(in crate::commands) fn read(store: &Store, hash: &Hash) -> Result<String, StoreError> {
+    store.blob(hash).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}

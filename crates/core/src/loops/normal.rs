@@ -1,0 +1,216 @@
+//! Taking out of an output what changes by itself.
+//!
+//! A table of shapes, each a plain function over one piece of a word. Counts and line numbers stay: they are what was said.
+
+use alloc::string::String;
+
+/// One blank between words, no empty lines; times, durations, ids and hashes replaced by their kind.
+pub fn normalised(output: &str) -> String {
+    let mut out = String::with_capacity(output.len());
+    for line in output.lines() {
+        let start = out.len();
+        let mut number_at = None;
+        for word in line.split_whitespace() {
+            // `12 ms` is one duration in two words.
+            if let Some(at) = number_at.take()
+                && is_unit(bare(word))
+            {
+                out.truncate(at);
+                out.push_str("<duration>");
+                continue;
+            }
+            if out.len() > start {
+                out.push(' ');
+            }
+            let at = out.len();
+            if word.bytes().any(|byte| byte.is_ascii_digit()) {
+                push_word(&mut out, word);
+                number_at = is_number(bare(word)).then_some(at);
+            } else {
+                out.push_str(word);
+            }
+        }
+        if out.len() > start {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// A word piece by piece: `[2026-11-15T01:29:25Z]` is a bracket, a time and a bracket.
+fn push_word(out: &mut String, word: &str) {
+    let part_of_piece = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '.' | '+' | 'µ');
+    let mut rest = word;
+    while !rest.is_empty() {
+        let end = rest.find(|c| !part_of_piece(c)).unwrap_or(rest.len());
+        let (piece, tail) = rest.split_at(end);
+        let kept = piece.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        match kind(kept) {
+            Some(kind) => {
+                let (before, after) = piece.split_once(kept).unwrap_or((piece, ""));
+                out.push_str(before);
+                out.push_str(kind);
+                out.push_str(after);
+            }
+            None => push_parts(out, piece),
+        }
+        let next = tail.chars().next();
+        out.extend(next);
+        rest = &tail[next.map_or(0, char::len_utf8)..];
+    }
+}
+
+/// `took:1.2s` and `sha-1a2b3c4d`: a piece may be a name and a value.
+fn push_parts(out: &mut String, piece: &str) {
+    for part in piece.split_inclusive([':', '-']) {
+        let bare = part.trim_end_matches([':', '-']);
+        match kind(bare.trim_end_matches('.')) {
+            Some(kind) => {
+                out.push_str(kind);
+                out.push_str(&part[bare.len()..]);
+            }
+            None => out.push_str(part),
+        }
+    }
+}
+
+fn kind(piece: &str) -> Option<&'static str> {
+    type Shape = fn(&str) -> bool;
+    let shapes: [(Shape, &str); 4] =
+        [(is_uuid, "<uuid>"), (is_time, "<time>"), (is_duration, "<duration>"), (is_hash, "<hash>")];
+    shapes.iter().find(|(fits, _)| fits(piece)).map(|(_, kind)| *kind)
+}
+
+fn bare(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != 'µ')
+}
+
+fn digits(text: &str, lengths: core::ops::RangeInclusive<usize>) -> bool {
+    lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && text.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && text.split('-').all(is_hex)
+}
+
+/// At least seven hexadecimal digits, of both sorts; long ones also of one.
+fn is_hash(text: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphabetic();
+    let mixed = || text.bytes().any(letter) && text.bytes().any(|byte| byte.is_ascii_digit());
+    text.len() >= 7 && is_hex(text) && (text.len() >= 32 || mixed())
+}
+
+/// A date, a time of day, both, or seconds or milliseconds since 1970.
+fn is_time(text: &str) -> bool {
+    if text.starts_with('1') && (digits(text, 10..=10) || digits(text, 13..=13)) {
+        return true;
+    }
+    match text.split_at_checked(10) {
+        Some((date, rest)) if is_date(date) => {
+            rest.is_empty() || rest.strip_prefix(['T', '_', ' ', '-']).is_some_and(is_time_of_day)
+        }
+        _ => is_time_of_day(text),
+    }
+}
+
+fn is_date(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let mut part = |length: usize| parts.next().is_some_and(|part| digits(part, length..=length));
+    part(4) && part(2) && part(2)
+}
+
+/// `01:29`, `01:29:25`, with fractions and a zone.
+fn is_time_of_day(text: &str) -> bool {
+    let text = text.trim_end_matches('Z');
+    let text = text.split_once(['+', '-']).map_or(text, |(time, _)| time);
+    let (time, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let mut parts = time.split(':');
+    let hour = parts.next().is_some_and(|part| digits(part, 1..=2));
+    let mut more = 0;
+    let rest = parts.all(|part| {
+        more += 1;
+        digits(part, 2..=2)
+    });
+    hour && rest && (1..=2).contains(&more) && digits(fraction, 1..=9)
+}
+
+fn is_number(text: &str) -> bool {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    digits(whole, 1..=12) && digits(fraction, 1..=12)
+}
+
+/// `1.2s`, `350ms`, `1h2m3s`.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let number = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let (value, tail) = rest.split_at(number);
+        let unit = tail.len() - tail.trim_start_matches(|c: char| c.is_alphabetic()).len();
+        let (name, tail) = tail.split_at(unit);
+        if !is_number(value) || !is_unit(name) {
+            return false;
+        }
+        rest = tail;
+    }
+    !text.is_empty()
+}
+
+fn is_unit(text: &str) -> bool {
+    const UNITS: [&str; 20] = [
+        "ns", "us", "µs", "ms", "s", "m", "h", "d", "sec", "secs", "second", "seconds", "min", "mins",
+        "minute", "minutes", "hour", "hours", "day", "days",
+    ];
+    UNITS.contains(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn what_changes_by_itself_is_taken_out() {
+        for (text, expected) in [
+            ("at 2026-11-15T01:29:25Z done", "at <time> done"),
+            ("[2026-11-15 01:29:25.123] x", "[<time> <time>] x"),
+            ("since 1794706165 or 1794706165123", "since <time> or <time>"),
+            ("id=550e8400-e29b-41d4-a716-446655440000;", "id=<uuid>;"),
+            ("commit 1a2b3c4d, tree da39a3ee5e6b4b0d3255bfef95601890afd80709", "commit <hash>, tree <hash>"),
+            ("took 1.2s (350ms), 1h2m3s.", "took <duration> (<duration>), <duration>."),
+            ("finished in 12 ms and 3 minutes", "finished in <duration> and <duration>"),
+            ("took:1.2s sha:1a2b3c4d", "took:<duration> sha:<hash>"),
+            ("  many \t blanks\n\n\nand lines ", "many blanks\nand lines"),
+        ] {
+            assert_eq!(normalised(text).trim_end(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_said_stays() {
+        for text in [
+            "line 12 of 340",
+            "3 findings, F11 and F2",
+            "version 1.2.3",
+            "src/main.rs:12:5",
+            "0x1f is 31",
+            "the 4th of 10 files; 100% of 99.99 %",
+            "HTTP 404 and port 8080",
+            "deadline feedback facade",
+            "12 monkeys",
+            "größer als 2 €",
+        ] {
+            assert_eq!(normalised(text).trim_end(), text);
+        }
+    }
+
+    #[test]
+    fn normalising_twice_changes_nothing_more() {
+        let once = normalised("at 2026-11-15T01:29:25Z 12 ms 1a2b3c4d5e 7 s\n\n x");
+        assert_eq!(normalised(&once), once.to_string());
+    }
+}
