@@ -201,6 +201,10 @@ impl<W: Write> Lines<W> {
         let tally = format!("{} · {}", words::tally(&summary.findings), words::spent(summary));
         let tally = self.screen.wrap(2, &tally);
         self.line(0, &tally)?;
+        if let Some(left) = &summary.left {
+            let left = self.screen.wrap(2, &format!("left: {}", words::left(left)));
+            self.line(0, &left)?;
+        }
         if let Some(tracker) = self.view.tracker() {
             let tracker = tracker.to_string();
             self.line(2, &format!("tracker: {tracker}"))?;

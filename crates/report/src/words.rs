@@ -5,7 +5,7 @@ use tribunal_core::{
     event::Summary,
     finding::Severity,
     ids::FindingId,
-    limits::Limits,
+    limits::{Left, Limits},
     reason::Outcome,
     view::{BySeverity, Counts, Phase, RunView},
 };
@@ -59,6 +59,20 @@ pub(crate) fn raised(number: u32) -> String {
         0 => "raised nothing".to_string(),
         some => format!("raised {}", count(some, "finding")),
     }
+}
+
+/// `2 rounds, 1 fix iteration, …`.
+pub(crate) fn left(left: &Left) -> String {
+    format!(
+        "{}, {} in this one, {}, {} s, {}, {} in cost, {} tokens",
+        count(left.rounds, "round"),
+        count(left.fix_iterations, "fix iteration"),
+        count(left.failures, "failure"),
+        thousands(left.seconds),
+        count(left.findings, "finding"),
+        left.cost,
+        thousands(left.tokens),
+    )
 }
 
 /// Why a patch did not land.
