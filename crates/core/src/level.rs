@@ -141,6 +141,22 @@ pub fn panel(subject: &Subject, level: Level, tier: Tier) -> Vec<Role> {
     seats
 }
 
+/// Another panel of the same size, for the one more round that a degraded panel gets.
+pub fn other_panel(subject: &Subject, level: Level, tier: Tier) -> Vec<Role> {
+    let mut seats = match (subject.is_document(), level) {
+        (true, Level::Minimal) => vec![Role::Elicitation],
+        (false, Level::Minimal) => vec![Role::Quality],
+        (true, Level::Dual) => vec![Role::Adversarial, Role::Elicitation],
+        (false, Level::Dual) => vec![Role::Quality, Role::Adversarial],
+        // There is nobody else to call; they change places, and so agents.
+        (_, Level::Full) => panel(subject, level, tier),
+    };
+    if level == Level::Full {
+        seats.reverse();
+    }
+    seats
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -149,6 +149,15 @@ impl Spent {
     }
 }
 
+/// After so many failures in a row: twice as long each time, at most a minute.
+pub fn backoff_ms(failures: u32) -> u64 {
+    match failures {
+        0 => 0,
+        1..=5 => 1_000 << failures,
+        _ => 60_000,
+    }
+}
+
 /// What is left of every limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Left {
@@ -246,6 +255,8 @@ fn unit(reason: Reason) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     fn reason(spent: Spent, awake_ms: u64, findings: u32) -> Option<Reason> {
@@ -261,6 +272,12 @@ mod tests {
         assert_eq!(reason(Spent { failures_in_a_row: 5, ..spent() }, 0, 0), Some(Reason::Failures));
         assert_eq!(reason(Spent { cost: Cost::of(5.0), ..spent() }, 0, 0), Some(Reason::Cost));
         assert_eq!(reason(Spent { uncosted_tokens: 1_000_000, ..spent() }, 0, 0), Some(Reason::Tokens));
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        let pauses: Vec<u64> = (0..8).map(|failures| backoff_ms(failures) / 1000).collect();
+        assert_eq!(pauses, [0, 2, 4, 8, 16, 32, 60, 60]);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub enum Reason {
     Environment,
     Stopped,
     Abandoned,
+    PanelDegraded,
 }
 
 /// What a reason means everywhere.
@@ -71,7 +72,7 @@ const fn row(
 use Outcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
 /// One row a reason, in the order of [`Reason`].
-pub const TABLE: [Row; 14] = [
+pub const TABLE: [Row; 15] = [
     row(Reason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
     row(Reason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
     row(Reason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
@@ -98,6 +99,13 @@ pub const TABLE: [Row; 14] = [
     row(Reason::Environment, "environment", Some(Failed), 5, "an agent or the environment failed"),
     row(Reason::Stopped, "stopped", None, 130, "it was interrupted; its state is kept"),
     row(Reason::Abandoned, "abandoned", Some(Cancelled), 0, "a person ended it for good"),
+    row(
+        Reason::PanelDegraded,
+        "panel_degraded",
+        Some(Halted),
+        4,
+        "what the panel raises is no longer worth fixing",
+    ),
 ];
 
 impl Reason {

@@ -217,20 +217,42 @@ fn at_tier_zero_no_pass_over_the_final_text_is_claimed() {
 }
 
 #[test]
-fn a_pass_of_which_nothing_is_believed_is_not_dry() {
+fn a_panel_that_is_not_believed_gets_one_more_round_with_others_and_then_the_run_halts() {
     let invented = |n: usize| {
         let mut claim = raised(1, Severity::High);
         claim.evidence = Evidence::Quote { text: format!("never written {n}") };
         findings(vec![claim])
     };
-    let mut world = happy();
-    for round in 1..=3 {
-        world = world
-            .on(&format!("round-{round}/freeze"), frozen(&flawed_text(1)))
-            .on(&format!("round-{round}/review/adversarial"), invented(round));
-    }
-    let (life, _, _) = live(small(), world);
-    assert_eq!(reason(&life), Reason::Rounds);
+    let world = happy()
+        .on("round-1/review/adversarial", invented(1))
+        .on("round-2/freeze", frozen(&flawed_text(1)))
+        .on("round-2/review/elicitation", invented(2));
+    let (life, view, trial) = live(small(), world);
+    assert_eq!(reason(&life), Reason::PanelDegraded);
+    assert_eq!(view.rounds, 2);
+    let warned = |entry: &&tribunal_core::event::Entry| matches!(&entry.event, Event::Warned { text } if text.contains("one more round, with another panel"));
+    assert_eq!(trial.journal.iter().filter(warned).count(), 1);
+}
+
+#[test]
+fn a_panel_whose_findings_grow_worse_after_everything_was_fixed_is_degraded() {
+    let repaired = flawed_text(2).replace("flaw 1", "repaired");
+    let world = happy()
+        .on("round-1/freeze", frozen(&flawed_text(2)))
+        .on("round-1/review/adversarial", findings(vec![raised(1, Severity::Medium)]))
+        .on(
+            "round-1/fix-1/fix/1/land",
+            landed(&repaired, vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+        )
+        .on("round-2/freeze", frozen(&repaired))
+        .on("round-2/review/adversarial", findings(vec![raised(2, Severity::Critical)]));
+    let (_, _, trial) = live(small(), world);
+    assert!(
+        trial
+            .journal
+            .iter()
+            .any(|entry| matches!(&entry.event, Event::Warned { text } if text.contains("weighs 8 after 2")))
+    );
 }
 
 #[test]

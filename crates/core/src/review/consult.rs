@@ -10,7 +10,7 @@ use crate::{
     effect::{Effect, Reply},
     host::{Host, Parked},
     ids::Key,
-    limits::{Spent, Usage, task_ms},
+    limits::{Spent, Usage, backoff_ms, task_ms},
     reason::{Fault, FaultKind},
 };
 
@@ -31,6 +31,13 @@ impl Consulted {
     pub fn calls(&self) -> u32 {
         self.usages.len() as u32
     }
+}
+
+/// Before the second try: the pause that is set, or longer after failures in a row; none where pauses are switched off.
+fn pause_ms(host: &dyn Host, spent: &Spent) -> u64 {
+    let own = host.settings().tasks.retry_after_ms;
+    let backoff = backoff_ms(spent.failures_in_a_row);
+    if own > 0 && backoff > own && host.patched("backoff") { backoff } else { own }
 }
 
 /// `judge` says what is wrong with an answer; None: it is good.
@@ -71,7 +78,7 @@ pub(super) async fn consult(
                     break;
                 }
                 if first {
-                    let ms = host.settings().tasks.retry_after_ms;
+                    let ms = pause_ms(host, spent);
                     came.paused_ms += ms;
                     host.perform(key.child("pause"), Effect::Sleep { ms }).await?;
                 }

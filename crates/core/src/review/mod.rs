@@ -28,8 +28,10 @@ mod fix;
 mod next;
 mod panel;
 mod people;
+mod signs;
 
 pub use next::{Next, next};
+pub use signs::Sheet;
 
 /// Name and version in `run_started`: a journal of another version is refused, never guessed at.
 pub const WORKFLOW: &str = "review";
@@ -54,8 +56,19 @@ pub struct Court {
     pub said: Vec<String>,
     /// A person accepted what was left.
     pub accepted: bool,
+    /// What each round came to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sheets: Vec<Sheet>,
+    /// How often the panel was found degraded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub degraded: u32,
     /// It has come to this end and waits for a person.
     pub waiting: Option<Ending>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The last look of a panel at the text.

@@ -12,7 +12,7 @@ use crate::{
     ground::Ground,
     host::{Host, Parked},
     ids::{AgentName, Key},
-    level::{Goal, Role, level_for, panel},
+    level::{Goal, Role, level_for, other_panel, panel},
     limits::{Spent, Usage},
     merge::{Merged, headline, merge},
     reason::{Ending, Fault, Reason},
@@ -20,6 +20,7 @@ use crate::{
         Court,
         consult::{Consulted, consult},
         people,
+        signs::{self, Sheet},
     },
     settings::Settings,
     view::Counts,
@@ -41,7 +42,7 @@ pub(super) async fn review_round(
 ) -> Result<Option<Ending>, Parked> {
     let settings = host.settings();
     let root = Key::new(format!("round-{round}"));
-    let roles = seats(host, settings, round);
+    let roles = seats(host, court, round);
     let of = settings.limits.rounds.saturating_mul(court.spent.shares());
     host.note(Event::RoundStarted { round, of });
     people::look(host, court, &root).await?;
@@ -65,8 +66,10 @@ pub(super) async fn review_round(
         )));
     };
 
+    let mut sheet = Sheet { all_fixed_before: court.is_all_fixed(), ..Sheet::default() };
+    let first = first_agent(host, court);
     let asked = roles.iter().enumerate().map(|(index, role)| {
-        let agent = settings.agents[index % settings.agents.len()].name.clone();
+        let agent = settings.agents[(first + index) % settings.agents.len()].name.clone();
         seat(host, root.clone(), task(court, settings, round, *role, agent), &court.spent)
     });
     let seats = try_join_all(asked).await?;
@@ -79,7 +82,7 @@ pub(super) async fn review_round(
     let claims = || answers.iter().flat_map(|(_, raised)| raised);
     let invented = claims().filter(|raised| ground.place(raised).is_err()).count();
     let telling = answers.len() * 2 > seats.len() && invented * 2 <= claims().count();
-    let new = judge(host, court, answers, &ground);
+    let new = judge(host, court, answers, &ground, &mut sheet);
     court.round = round;
     court.iteration = 0;
     court.metrics.review_rounds = round;
@@ -87,12 +90,42 @@ pub(super) async fn review_round(
     let counts = Counts::of(&court.findings);
     host.note(Event::RoundEnded { round, new: new.all, dry: court.last_pass.dry, counts });
     court.publish(host, &root).await?;
-    Ok(None)
+    Ok(weigh(host, court, sheet))
 }
 
-fn seats(host: &dyn Host, settings: &Settings, round: u32) -> Vec<Role> {
+/// Whether the panel is still worth listening to; `Some`: no longer.
+fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Option<Ending> {
+    let sign = signs::sign(court.sheets.last(), &sheet);
+    court.sheets.push(sheet);
+    let sign = sign?;
+    court.degraded += 1;
+    if court.degraded > 1 {
+        return Some(Ending::new(Reason::PanelDegraded, sign));
+    }
+    host.note(Event::Warned {
+        text: format!("the panel may be degraded: {sign}; one more round, with another panel"),
+    });
+    None
+}
+
+/// Whose turn it is first: a panel that went bad changes places, and who failed twice in a row makes room for the next.
+fn first_agent(host: &dyn Host, court: &Court) -> usize {
+    let failed = (court.spent.failures_in_a_row / 2) as usize;
+    let turn = if court.degraded > 0 { 1 } else { 0 };
+    match failed + turn {
+        0 => 0,
+        places if host.settings().agents.len() > 1 && host.patched("next-agent") => places,
+        _ => 0,
+    }
+}
+
+fn seats(host: &dyn Host, court: &Court, round: u32) -> Vec<Role> {
+    let settings = host.settings();
     let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
-    let roles = panel(&settings.subject, level, settings.tier);
+    let roles = match court.degraded {
+        0 => panel(&settings.subject, level, settings.tier),
+        _ => other_panel(&settings.subject, level, settings.tier),
+    };
     if round == 1 {
         let why = match settings.level {
             Some(_) => String::from("chosen by a person"),
@@ -203,6 +236,7 @@ fn judge(
     court: &mut Court,
     answers: Vec<(Raiser, Vec<Raised>)>,
     ground: &Ground<'_>,
+    sheet: &mut Sheet,
 ) -> New {
     let merged = merge(&mut court.findings, answers, ground, host.now());
     let mut new = New { all: 0, weighty: 0 };
@@ -211,6 +245,7 @@ fn judge(
         match merged {
             Merged::Joined { finding, severity, raiser } => {
                 host.note(Event::FindingJoined { finding, severity, raiser });
+                sheet.count_again();
                 let beside = Status::Deferred { why: Deferral::Goal };
                 if severity == Severity::Critical
                     && court.finding(finding).is_some_and(|f| f.status == beside)
@@ -223,6 +258,7 @@ fn judge(
             Merged::New(id) => {
                 let Some(finding) = court.finding(id).cloned() else { continue };
                 let (open, severity) = (finding.status == Status::Open, finding.severity);
+                sheet.count(&finding);
                 host.note(Event::FindingRaised { finding });
                 if open {
                     new.all += 1;
@@ -242,6 +278,12 @@ fn judge(
 }
 
 impl Court {
+    /// Something was fixed, and nothing is left.
+    fn is_all_fixed(&self) -> bool {
+        let counts = Counts::of(&self.findings);
+        counts.fixed > 0 && counts.open + counts.blocked == 0
+    }
+
     /// Books a consultation: calls, tokens, failures in a row.
     pub(super) fn book(&mut self, came: &Consulted, answered: bool) {
         self.metrics.subagent_invocations += came.calls();

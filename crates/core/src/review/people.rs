@@ -98,6 +98,7 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
             court.spent.grants += 1;
             court.spent.failures_in_a_row = 0;
             court.iteration = 0;
+            court.degraded = 0;
         }
         (About::Limit, _) => accept(host, court, &because(&answer)),
     }
