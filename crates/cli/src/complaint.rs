@@ -52,6 +52,19 @@ impl Complaint {
         self.closed_pipe
     }
 
+    /// What another Tribunal complained of, as its [`Complaint::json`].
+    pub fn read(document: &serde_json::Value) -> Option<Complaint> {
+        let text = |name: &str| document[name].as_str().map(String::from);
+        let steps = document["todo"].as_array().into_iter().flatten();
+        Some(Complaint {
+            exit: u8::try_from(document["exit"].as_u64()?).ok()?,
+            what: text("error")?,
+            why: text("why")?,
+            todo: steps.filter_map(|step| step.as_str().map(String::from)).collect(),
+            closed_pipe: false,
+        })
+    }
+
     pub fn json(&self) -> serde_json::Value {
         json!({
             "schema": "tribunal.error/1",

@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    io::{IsTerminal, Write, stderr, stdout},
+    io::{IsTerminal, Write, stderr, stdin, stdout},
     os::fd::AsFd,
     path::{Path, PathBuf},
 };
@@ -16,6 +16,7 @@ use tribunal_store::{Store, StoreError};
 use crate::{
     Colour,
     complaint::{Complaint, ENVIRONMENT},
+    settings::{Given, PREFIX, Wishes},
 };
 
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct Context {
     /// For progress, on standard error.
     pub progress: Screen,
     pub interactive: bool,
+    /// Standard error is a terminal on which a cursor can be moved.
+    pub paintable: bool,
 }
 
 impl Context {
@@ -41,6 +44,7 @@ impl Context {
             return Err(Complaint::usage(format!("{} is not a folder", named.display()))
                 .todo("check the path after -C; it is looked up from the folder you are in"));
         }
+        let dumb = env::var_os("TERM").is_none_or(|value| value.is_empty() || value == "dumb");
         let quiet = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || env::var_os("TERM").is_some_and(|value| value == "dumb");
         let program = match &named {
@@ -63,6 +67,7 @@ impl Context {
             answers: screen(stdout().is_terminal(), width(stdout())),
             progress: screen(stderr().is_terminal(), width(stderr())),
             interactive: stderr().is_terminal(),
+            paintable: stderr().is_terminal() && !dumb,
         })
     }
 
@@ -116,6 +121,31 @@ impl Context {
         Ok((store, run))
     }
 
+    /// Whether somebody can be asked something before a command starts.
+    pub fn can_ask(&self) -> bool {
+        self.interactive && !self.json && stdin().is_terminal()
+    }
+
+    /// What was set outside any project; flags are the command's to add.
+    pub fn wishes(&self) -> Wishes {
+        let variables = env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| name.starts_with(PREFIX));
+        let user_file =
+            base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"));
+        let given = Given { user_file, variables: variables.collect(), flags: Vec::new() };
+        Wishes { given, paced: self.interactive && !self.json }
+    }
+
+    /// Where things are kept that belong to the person and to no project.
+    pub fn state_home(&self) -> Result<PathBuf, Complaint> {
+        base_folder("XDG_STATE_HOME", ".local/state").map(|home| home.join("tribunal")).ok_or_else(|| {
+            Complaint::new(ENVIRONMENT, "there is no place for what you trusted: HOME is not set")
+                .why("It is kept outside the project, so that no project can say of itself that it is trusted. Nothing was started.")
+                .todo("name a folder: export XDG_STATE_HOME=/path/to/a/folder")
+        })
+    }
+
     /// Compiling the masks takes a moment; only commands that run need them.
     pub fn masker(&self) -> Masker {
         let variables: Vec<(String, String)> = env::vars_os()
@@ -141,6 +171,12 @@ impl Context {
             project: project.root().to_string_lossy().into_owned(),
         })
     }
+}
+
+/// The named folder, else one below the home directory. A relative path counts as unset, as the convention says.
+fn base_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)))
 }
 
 /// As a shell would want it.

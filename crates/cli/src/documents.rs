@@ -203,6 +203,23 @@ pub(crate) struct Inspection {
     pub remarks: Vec<String>,
 }
 
+/// `tribunal trust`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Trust {
+    pub schema: &'static str,
+    pub project: String,
+    pub items: Vec<TrustItem>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TrustItem {
+    /// agent or check.
+    pub kind: &'static str,
+    pub agent: Option<String>,
+    pub command: String,
+    pub trusted: bool,
+}
+
 pub(crate) fn print(document: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, document)?;

@@ -7,10 +7,14 @@ mod build;
 mod commands;
 mod complaint;
 mod context;
+mod detach;
 mod documents;
 mod running;
 mod settings;
+mod terminal;
+mod trust;
 mod usage;
+mod view;
 
 use std::{ffi::OsString, io::Write, panic::AssertUnwindSafe, process::ExitCode};
 
@@ -46,6 +50,9 @@ enum Colour {
 }
 
 fn main() -> ExitCode {
+    if let Some(done) = tribunal_supervise::enter_keeper() {
+        return done;
+    }
     let typed: Vec<OsString> = std::env::args_os().collect();
     let arguments = match Arguments::try_parse_from(&typed) {
         Ok(arguments) => arguments,

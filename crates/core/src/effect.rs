@@ -126,6 +126,8 @@ pub enum Request {
     Answer { decision: DecisionId, answer: Answer },
     /// Go on after a park.
     Resume,
+    /// Something for the next briefs.
+    Say { text: String },
 }
 
 impl Effect {

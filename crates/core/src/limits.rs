@@ -149,6 +149,21 @@ impl Spent {
     }
 }
 
+/// A run keeps this much of its time for itself, to close in good order.
+const OWN_SHARE_MS: u64 = 10_000;
+/// No task is given less: it could not even start.
+const LEAST_MS: u64 = 1_000;
+
+/// What a task may take: its own time, within what is left of the run's.
+pub fn task_ms(own_ms: u64, limits: &Limits, spent: &Spent, awake_ms: u64) -> u64 {
+    let rest = runtime_ms(limits, spent).saturating_sub(awake_ms).saturating_sub(OWN_SHARE_MS);
+    own_ms.min(rest.max(LEAST_MS))
+}
+
+fn runtime_ms(limits: &Limits, spent: &Spent) -> u64 {
+    limits.runtime_ms.saturating_mul(u64::from(spent.shares()))
+}
+
 /// The guard before every step: the first limit that is used up, if any.
 pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Option<Ending> {
     let shares = spent.shares();
@@ -163,9 +178,11 @@ pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Op
             format!("{}", limits.failures),
         );
     }
-    if awake_ms >= limits.runtime_ms.saturating_mul(many) {
-        let minutes = |ms: u64| format!("{}", ms / 60_000);
-        return halt(Reason::Runtime, minutes(awake_ms), minutes(limits.runtime_ms.saturating_mul(many)));
+    let runtime = runtime_ms(limits, spent);
+    // With no more than its own share left, a run can start nothing that could end in time.
+    if awake_ms.saturating_add(OWN_SHARE_MS.min(runtime / 2)) >= runtime {
+        let minutes = |ms: u64| format!("{:.1}", ms as f64 / 60_000.0);
+        return halt(Reason::Runtime, minutes(awake_ms), minutes(runtime));
     }
     if findings > limits.findings.saturating_mul(shares) {
         return halt(
@@ -213,6 +230,18 @@ mod tests {
         assert_eq!(reason(Spent { failures_in_a_row: 5, ..spent() }, 0, 0), Some(Reason::Failures));
         assert_eq!(reason(Spent { cost: Cost::of(5.0), ..spent() }, 0, 0), Some(Reason::Cost));
         assert_eq!(reason(Spent { uncosted_tokens: 1_000_000, ..spent() }, 0, 0), Some(Reason::Tokens));
+    }
+
+    #[test]
+    fn a_task_gets_its_own_time_within_what_is_left_of_the_runs() {
+        let (limits, spent) = (Limits::default(), Spent::default());
+        let of = |awake_ms| task_ms(900_000, &limits, &spent, awake_ms);
+        assert_eq!(of(0), 900_000);
+        assert_eq!(of(7_200_000 - 100_000), 90_000);
+        assert_eq!(of(7_200_000), 1_000);
+        assert_eq!(reason(Spent::default(), 7_200_000 - 10_001, 0), None);
+        assert_eq!(reason(Spent::default(), 7_200_000 - 10_000, 0), Some(Reason::Runtime));
+        assert_eq!(task_ms(900_000, &limits, &Spent { grants: 1, ..spent }, 7_200_000), 900_000);
     }
 
     #[test]

@@ -154,6 +154,8 @@ pub enum FaultKind {
         signal: i32,
     },
     TimedOut,
+    /// It gave no sign of life.
+    Silent,
     Flood,
     Malformed,
     /// The subject or the project could not be read or written.
@@ -178,7 +180,11 @@ impl Fault {
         match self.kind {
             FaultKind::NotInstalled | FaultKind::CannotStart | FaultKind::World => true,
             FaultKind::Exited { code } => matches!(code, 126 | 127),
-            FaultKind::Killed { .. } | FaultKind::TimedOut | FaultKind::Flood | FaultKind::Malformed => false,
+            FaultKind::Killed { .. }
+            | FaultKind::TimedOut
+            | FaultKind::Silent
+            | FaultKind::Flood
+            | FaultKind::Malformed => false,
         }
     }
 }

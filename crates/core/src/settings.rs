@@ -42,7 +42,13 @@ pub struct TaskSettings {
     pub max_issues_per_agent: u32,
     pub reviewer_timeout_ms: u64,
     pub party_timeout_ms: u64,
+    /// None: as for any other reviewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicitation_timeout_ms: Option<u64>,
     pub fixer_timeout_ms: u64,
+    /// How long an agent may say nothing at all. Runs from before this setting have the default.
+    #[serde(default = "idle_timeout_ms")]
+    pub idle_timeout_ms: u64,
     /// Before a failed task is tried once more.
     pub retry_after_ms: u64,
 }
@@ -55,10 +61,16 @@ impl Default for TaskSettings {
             max_issues_per_agent: 5,
             reviewer_timeout_ms: 15 * 60_000,
             party_timeout_ms: 20 * 60_000,
+            elicitation_timeout_ms: None,
             fixer_timeout_ms: 15 * 60_000,
+            idle_timeout_ms: idle_timeout_ms(),
             retry_after_ms: 5_000,
         }
     }
+}
+
+fn idle_timeout_ms() -> u64 {
+    10 * 60_000
 }
 
 /// One agent the person named.
@@ -81,4 +93,17 @@ pub enum DriverSpec {
         /// Whether the script's waits are waited.
         paced: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn task_settings_from_before_there_was_an_idle_timeout_still_read() {
+        let old = r#"{"required_issues": 3, "max_concurrent_fixers": 3, "max_issues_per_agent": 5,
+            "reviewer_timeout_ms": 900000, "party_timeout_ms": 1200000, "fixer_timeout_ms": 900000,
+            "retry_after_ms": 5000}"#;
+        assert_eq!(serde_json::from_str::<TaskSettings>(old).unwrap(), TaskSettings::default());
+    }
 }

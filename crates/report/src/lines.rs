@@ -1,10 +1,12 @@
-//! A run as readable lines.
+//! A run as readable lines, as many as its [`Mode`] asks for.
+
+mod sparse;
 
 use std::io::{self, Write};
 
 use tribunal_core::{
     brief::Task,
-    effect::{Effect, Refusal},
+    effect::{Effect, Refusal, Reply, Request},
     event::{Entry, Event, Summary},
     finding::{Dismissal, Finding, Status},
     ids::{FindingId, Key},
@@ -16,27 +18,46 @@ use tribunal_core::{
 };
 
 use crate::{
-    Reporter,
+    Mode, Reporter,
     style::{Screen, Style},
-    words::{self, ids},
+    words,
 };
+use sparse::Tally;
 
 #[derive(Debug)]
 pub struct Lines<W> {
     out: W,
     screen: Screen,
+    mode: Mode,
     view: RunView,
+    tally: Tally,
     /// Findings of the patch that was refused last.
     refused: Vec<FindingId>,
+    /// Something stands above: what follows may be set off from it.
+    wrote: bool,
 }
 
 impl<W: Write> Lines<W> {
-    pub fn new(out: W, screen: Screen) -> Lines<W> {
-        Lines { out, screen, view: RunView::default(), refused: Vec::new() }
+    pub fn new(out: W, screen: Screen, mode: Mode) -> Lines<W> {
+        let (view, tally) = (RunView::default(), Tally::default());
+        Lines { out, screen, mode, view, tally, refused: Vec::new(), wrote: false }
+    }
+
+    pub(crate) fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    pub(crate) fn set_screen(&mut self, screen: Screen) {
+        self.screen = screen;
     }
 
     fn line(&mut self, indent: usize, text: &str) -> io::Result<()> {
+        self.wrote = true;
         writeln!(self.out, "{:indent$}{text}", "")
+    }
+
+    fn set_off(&mut self) -> io::Result<()> {
+        if self.wrote { writeln!(self.out) } else { Ok(()) }
     }
 
     fn started(&mut self, entry: &Entry, settings: &Settings, build: &str) -> io::Result<()> {
@@ -82,21 +103,14 @@ impl<W: Write> Lines<W> {
     }
 
     fn not_landed(&mut self, findings: &[FindingId], why: &Refusal) -> io::Result<()> {
-        let detail = match why {
-            Refusal::Check { command, .. } => Some(format!("the check was: {command}")),
-            _ => None,
-        };
         let mark = self.screen.paint(Style::Bad, "✗");
-        let head = format!("not landed: {}", ids(findings));
-        let why = self.screen.fit(8 + head.len(), &words::refused(why));
-        self.line(4, &format!("{mark} {head}: {why}"))?;
-        match detail {
-            Some(detail) => {
-                let detail = self.screen.paint(Style::Dim, &self.screen.fit(6, &detail));
-                self.line(6, &detail)
-            }
-            None => Ok(()),
-        }
+        let head = format!("not landed: {}", words::ids(findings));
+        let text = self.screen.fit(8 + head.len(), &words::refusal(why));
+        self.line(4, &format!("{mark} {head}: {text}"))?;
+        let Refusal::Check { command, .. } = why else { return Ok(()) };
+        let check = self.screen.fit(6, &format!("the check was: {command}"));
+        let check = self.screen.paint(Style::Dim, &check);
+        self.line(6, &check)
     }
 
     fn round(&mut self, event: &Event) -> io::Result<()> {
@@ -109,28 +123,17 @@ impl<W: Write> Lines<W> {
             }
             Event::RoundStarted { round, of } => {
                 let title = self.screen.paint(Style::Bold, &format!("round {round} of at most {of}"));
-                self.line(0, &format!("\n{title}"))
+                self.set_off()?;
+                self.line(0, &title)
             }
             Event::SeatAnswered { role, raised, .. } => {
-                let text = match raised {
-                    0 => "raised nothing".to_string(),
-                    1 => "raised 1 finding".to_string(),
-                    many => format!("raised {many} findings"),
-                };
-                self.seat((Style::Good, "✓"), *role, &text)
+                self.seat((Style::Good, "✓"), *role, &words::raised(*raised))
             }
             Event::SeatIncomplete { role, fault, .. } => {
                 self.seat((Style::Bad, "✗"), *role, &format!("incomplete: {fault}"))
             }
             Event::RoundEnded { new, dry, counts, .. } => {
-                let text = match (new, dry) {
-                    (0, true) => "a dry pass: nothing new".to_string(),
-                    (_, true) => format!("a dry pass: only {new} of low severity"),
-                    _ => format!(
-                        "{new} new; {} to fix",
-                        words::findings(counts.open, &counts.open_by_severity)
-                    ),
-                };
+                let text = words::round(*new, *dry, counts);
                 let text = self.screen.paint(Style::Bold, &self.screen.wrap(2, &text));
                 self.line(0, &text)
             }
@@ -143,7 +146,7 @@ impl<W: Write> Lines<W> {
             Event::FixersDealt { iteration, wave, hands, .. } => {
                 self.refused.clear();
                 let fixers = words::count(hands.len() as u32, "fixer");
-                let hands: Vec<String> = hands.iter().map(|hand| ids(hand)).collect();
+                let hands: Vec<String> = hands.iter().map(|hand| words::ids(hand)).collect();
                 let wave = if *wave > 1 { format!(", wave {wave}") } else { String::new() };
                 let text = format!("fix iteration {iteration}{wave}: {fixers} for {}", hands.join(" | "));
                 let text = self.screen.wrap(2, &text);
@@ -153,7 +156,7 @@ impl<W: Write> Lines<W> {
                 self.refused.clear();
                 let mark = self.screen.paint(Style::Good, "✓");
                 let lines = words::count(*lines, "line");
-                self.line(4, &format!("{mark} landed: {} ({lines})", ids(findings)))
+                self.line(4, &format!("{mark} landed: {} ({lines})", words::ids(findings)))
             }
             Event::PatchRefused { findings, why, .. } => {
                 self.refused.clone_from(findings);
@@ -193,7 +196,8 @@ impl<W: Write> Lines<W> {
         let detail = if summary.detail == says { String::new() } else { format!(": {}", summary.detail) };
         // Wrapped with its first word, painted afterwards: colours have no width.
         let text = self.screen.wrap(0, &format!("{plain} · {says}{detail}"));
-        self.line(0, &format!("\n{}", text.replacen(plain, &word, 1)))?;
+        self.set_off()?;
+        self.line(0, &text.replacen(plain, &word, 1))?;
         let tally = format!("{} · {}", words::tally(&summary.findings), words::spent(summary));
         let tally = self.screen.wrap(2, &tally);
         self.line(0, &tally)?;
@@ -214,23 +218,7 @@ impl<W: Write> Lines<W> {
         Ok(())
     }
 
-    fn effect(&mut self, key: &Key, effect: &Effect) -> io::Result<()> {
-        match effect {
-            Effect::Ask { task: Task { brief, .. } } if key.as_str().ends_with("/again") => {
-                let text = match brief.correction.as_str() {
-                    "" => "tried once more".to_string(),
-                    why => format!("asked once more: {why}"),
-                };
-                self.seat((Style::Warn, "↻"), brief.role, &text)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl<W: Write> Reporter for Lines<W> {
-    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
-        self.view.see(entry);
+    fn shown(&mut self, entry: &Entry) -> io::Result<()> {
         match &entry.event {
             Event::RunStarted { settings, build, .. } => self.started(entry, settings, build),
             Event::RunResumed { life } => {
@@ -241,6 +229,7 @@ impl<W: Write> Reporter for Lines<W> {
             }
             Event::SettingsChanged { .. } => self.line(2, "changed settings were taken in"),
             Event::EffectStarted { key, effect, .. } => self.effect(key, effect),
+            Event::EffectFinished { reply: Reply::Requests { requests }, .. } => self.requests(requests),
             Event::FindingRaised { finding } => self.finding(finding),
             Event::DecisionAnswered { decision, answer } => {
                 let choice = self.screen.fit(24, &answer.choice);
@@ -261,11 +250,64 @@ impl<W: Write> Reporter for Lines<W> {
         }
     }
 
+    fn requests(&mut self, requests: &[Request]) -> io::Result<()> {
+        for request in requests {
+            if let Request::Say { text } = request {
+                let text = self.screen.wrap(2, &format!("a person says: {text}"));
+                self.line(0, &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn effect(&mut self, key: &Key, effect: &Effect) -> io::Result<()> {
+        match effect {
+            Effect::Ask { task: Task { brief, .. } } if key.as_str().ends_with("/again") => {
+                let text = match brief.correction.as_str() {
+                    "" => "tried once more".to_string(),
+                    why => format!("asked once more: {why}"),
+                };
+                self.seat((Style::Warn, "↻"), brief.role, &text)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Lines<Vec<u8>> {
+    /// What was drawn since the last look.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+}
+
+impl<W: Write> Reporter for Lines<W> {
+    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        self.view.see(entry);
+        self.tally.see(&entry.event);
+        match self.mode {
+            Mode::Silent => match &entry.event {
+                Event::Warned { .. } | Event::RunParked(_) | Event::RunFinished(_) => self.shown(entry),
+                _ => Ok(()),
+            },
+            Mode::Summary => self.stage(entry),
+            Mode::Streaming => self.shown(entry),
+            Mode::Verbose => {
+                self.inner(&entry.event)?;
+                self.shown(entry)
+            }
+        }
+    }
+
     fn past(&mut self, entry: &Entry) {
         self.view.see(entry);
+        self.tally.see(&entry.event);
     }
 
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
+        if self.mode < Mode::Streaming {
+            return Ok(());
+        }
         let name = progress.key.as_str().split('/').collect::<Vec<_>>();
         let name = match name.as_slice() {
             [.., "fix", number] | [.., "fix", number, "again"] => format!("fixer {number}"),

@@ -1,9 +1,8 @@
 //! Colours and widths, as the binary found them.
 
-use tribunal_core::{
-    finding::Severity,
-    text::{cut, fold_line},
-};
+use tribunal_core::finding::Severity;
+
+use crate::columns::{clean, cut, width};
 
 /// How to draw: with or without colour, at most so wide.
 #[derive(Clone, Debug)]
@@ -57,12 +56,12 @@ impl Screen {
 
     /// Breaks `text` at blanks so that every line fits behind `indent` columns, which are put before it.
     pub fn wrap(&self, indent: usize, text: &str) -> String {
-        let width = self.width.map_or(usize::MAX, |width| width.saturating_sub(indent + 1).max(20));
+        let room = self.width.map_or(usize::MAX, |columns| columns.saturating_sub(indent + 1).max(20));
         let mut lines = vec![String::new()];
-        for word in fold_line(text).split_whitespace() {
+        for word in clean(text).split_whitespace() {
             let last = lines.len() - 1;
-            let used = lines[last].chars().count();
-            if used > 0 && used + 1 + word.chars().count() > width {
+            let used = width(&lines[last]);
+            if used > 0 && used + 1 + width(word) > room {
                 lines.push(word.to_string());
             } else {
                 if used > 0 {
@@ -77,9 +76,9 @@ impl Screen {
 
     /// Cuts `text` so that it fits behind `used` columns.
     pub fn fit(&self, used: usize, text: &str) -> String {
-        let one_line = fold_line(text);
+        let one_line = clean(text);
         match self.width {
-            Some(width) => cut(&one_line, width.saturating_sub(used + 1).max(20)),
+            Some(columns) => cut(&one_line, columns.saturating_sub(used).max(20)),
             None => one_line,
         }
     }

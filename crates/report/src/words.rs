@@ -45,6 +45,38 @@ pub(crate) fn tally(counts: &Counts) -> String {
     }
 }
 
+/// What a round came to.
+pub(crate) fn round(new: u32, dry: bool, counts: &Counts) -> String {
+    match (new, dry) {
+        (0, true) => "a dry pass: nothing new".to_string(),
+        (_, true) => format!("a dry pass: only {new} of low severity"),
+        _ => format!("{new} new; {} to fix", findings(counts.open, &counts.open_by_severity)),
+    }
+}
+
+pub(crate) fn raised(number: u32) -> String {
+    match number {
+        0 => "raised nothing".to_string(),
+        some => format!("raised {}", count(some, "finding")),
+    }
+}
+
+/// Why a patch did not land.
+pub(crate) fn refusal(why: &Refusal) -> String {
+    match why {
+        Refusal::Outside { files } => format!("it changed {}, which it may not", files.join(", ")),
+        Refusal::Conflict { line } => format!("line {line} was changed by somebody else"),
+        Refusal::Check { output, .. } => format!("a check failed: {}", output.trim()),
+        Refusal::Gutted { before, after } => format!("of {before} lines it would leave {after}"),
+        Refusal::Lost { detail } => detail.clone(),
+    }
+}
+
+/// `F1 F3`.
+pub(crate) fn ids(findings: &[FindingId]) -> String {
+    findings.iter().map(FindingId::to_string).collect::<Vec<_>>().join(" ")
+}
+
 /// `1 line`, `2 lines`.
 pub(crate) fn count(number: u32, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
@@ -89,6 +121,16 @@ pub(crate) fn thousands(number: u64) -> String {
     out
 }
 
+/// `950`, `31k`, `1.2M`: enough for a glance.
+pub(crate) fn short(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => format!("{}k", number / 1_000),
+        _ if number % 1_000_000 < 100_000 => format!("{}M", number / 1_000_000),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}
+
 pub(crate) fn spent(summary: &Summary) -> String {
     let cost = match summary.cost.0 {
         0 => "no cost reported".to_string(),
@@ -96,21 +138,6 @@ pub(crate) fn spent(summary: &Summary) -> String {
     };
     let rounds = count(summary.rounds, "round");
     format!("{rounds} · {cost}, {} tokens · {}", thousands(summary.tokens), duration(summary.elapsed_ms))
-}
-
-/// Why a patch did not land.
-pub(crate) fn refused(why: &Refusal) -> String {
-    match why {
-        Refusal::Outside { files } => format!("it changed {}, which it may not", files.join(", ")),
-        Refusal::Conflict { line } => format!("line {line} was changed by somebody else"),
-        Refusal::Check { output, .. } => format!("a check failed: {}", output.trim()),
-        Refusal::Gutted { before, after } => format!("of {before} lines it would leave {after}"),
-        Refusal::Lost { detail } => detail.clone(),
-    }
-}
-
-pub(crate) fn ids(findings: &[FindingId]) -> String {
-    findings.iter().map(FindingId::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// What a person would type next.

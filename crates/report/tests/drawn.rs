@@ -2,12 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::view::RunView;
-use tribunal_report::{JsonLines, Lines, Reporter, Screen, tables};
+use tribunal_report::{JsonLines, Lines, Mode, Reporter, Screen, tables};
 use tribunal_testkit::{RECORDED, entries};
 
 fn drawn(screen: Screen) -> String {
+    drawn_as(Mode::default(), screen)
+}
+
+fn drawn_as(mode: Mode, screen: Screen) -> String {
     let mut out = Vec::new();
-    let mut lines = Lines::new(&mut out, screen);
+    let mut lines = Lines::new(&mut out, screen, mode);
     for entry in entries(RECORDED[0].1) {
         lines.entry(&entry).unwrap();
     }
@@ -17,6 +21,55 @@ fn drawn(screen: Screen) -> String {
 #[test]
 fn piped() {
     insta::assert_snapshot!(drawn(Screen::default()));
+}
+
+#[test]
+fn silent_says_only_how_it_ended() {
+    insta::assert_snapshot!(drawn_as(Mode::Silent, Screen::default()), @r"
+    resolved · the goal is met: a pass over the final text was dry
+      11 raised: 10 fixed, 1 dismissed · 3 rounds · 0.35 in cost, 47,480 tokens · 0:00
+      tracker: _bmad-output/reviews/prd-issues.md
+      next: tribunal findings prd-86kc
+            tribunal log prd-86kc
+    ");
+}
+
+#[test]
+fn in_summary_every_stage_is_a_line() {
+    insta::assert_snapshot!(drawn_as(Mode::Summary, Screen::default()), @r"
+    review of _bmad-output/planning-artifacts/prd.md · run prd-86kc
+      round 1: 9 new; 9 findings: 1 critical, 3 high, 4 medium, 1 low to fix
+      round 1, fix iteration 1: patches landed: 2 of 3; 6 fixed, 3 open
+      round 1, fix iteration 2: patches landed: 1 of 1; 9 fixed, 0 open
+      round 2: 1 new; 1 finding: 1 medium to fix
+      round 2, fix iteration 1: patches landed: 1 of 1; 10 fixed, 0 open
+      round 3: a dry pass: nothing new
+
+    resolved · the goal is met: a pass over the final text was dry
+      11 raised: 10 fixed, 1 dismissed · 3 rounds · 0.35 in cost, 47,480 tokens · 0:00
+      tracker: _bmad-output/reviews/prd-issues.md
+      next: tribunal findings prd-86kc
+            tribunal log prd-86kc
+    ");
+}
+
+#[test]
+fn verbose_adds_every_effect_to_what_is_said_anyway() {
+    let text = drawn_as(Mode::Verbose, Screen::default());
+    let (inner, said): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("  > "));
+    assert_eq!(said.join("\n") + "\n", drawn(Screen::default()));
+    insta::assert_snapshot!(inner[2..12].join("\n"), @r"
+      > started     round-1/freeze
+      > done        round-1/freeze
+      > started     round-1/review/party
+      > started     round-1/review/adversarial
+      > started     round-1/review/elicitation
+      > answered    round-1/review/elicitation
+      > answered    round-1/review/adversarial
+      > answered    round-1/review/party
+      > started     round-1/tracker
+      > done        round-1/tracker
+    ");
 }
 
 #[test]

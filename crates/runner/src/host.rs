@@ -34,6 +34,12 @@ pub enum Seen<'a> {
     Progress(&'a Progress),
     /// The person wants to stop; so many effects are still under way.
     Stopping(usize),
+    /// The person wants it now: so many are being ended.
+    Ending(usize),
+    /// Processes that an earlier life had left were found and ended.
+    Swept(usize),
+    /// Processes of an earlier life are still being ended; waiting for that.
+    Waiting,
 }
 
 /// What the person at the terminal wants.
@@ -65,7 +71,9 @@ pub(crate) struct Host<'a> {
     pub progress: UnboundedReceiver<Progress>,
     pub stop: watch::Receiver<Stop>,
     pub sink: &'a mut dyn FnMut(Seen<'_>),
-    pub running: JoinSet<Performed>,
+    /// Tells what runs to end.
+    pub ending: watch::Sender<bool>,
+    pub running: JoinSet<Option<Performed>>,
     /// Which task performs which key.
     pub keys: HashMap<task::Id, Key>,
     /// Something was answered without waiting: the workflow gets its turn first.
@@ -252,13 +260,13 @@ impl Host<'_> {
     async fn finish(
         &mut self,
         desk: &Desk,
-        done: Result<(task::Id, Performed), JoinError>,
+        done: Result<(task::Id, Option<Performed>), JoinError>,
         deliver: bool,
     ) -> Result<(), HostError> {
         let (id, performed) = match done {
-            Ok(done) => done,
+            Ok((id, Some(performed))) => (id, performed),
             // Ended by us on the person's word: it never finished, so there is nothing to record.
-            Err(ended) if ended.is_cancelled() => return Ok(()),
+            Ok((_, None)) => return Ok(()),
             Err(broke) => (broke.id(), world_fault(format!("a bug: {broke}")).into()),
         };
         let Some(key) = self.keys.remove(&id) else { return Ok(()) };
@@ -277,15 +285,16 @@ impl Host<'_> {
     /// Drains what still runs, then writes the last line.
     async fn close(&mut self, desk: &Desk, value: Result<Ending, Parked>) -> Result<Ending, HostError> {
         loop {
-            if *self.stop.borrow_and_update() == Stop::Now {
-                // What had already ended is still joined and recorded: it was paid for.
-                self.running.abort_all();
+            // What has already ended is still joined and recorded: it was paid for.
+            if *self.stop.borrow_and_update() == Stop::Now && !self.ending.send_replace(true) {
+                (self.sink)(Seen::Ending(self.running.len()));
             }
             tokio::select! {
                 done = self.running.join_next_with_id() => match done {
                     Some(done) => self.finish(desk, done, false).await?,
                     None => break,
                 },
+                Some(progress) = self.progress.recv() => (self.sink)(Seen::Progress(&progress)),
                 Ok(()) = self.stop.changed() => {}
             }
         }

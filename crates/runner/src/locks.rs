@@ -1,89 +1,183 @@
-//! One subject, one run; one run, one process. A lock is a locked file: when its holder dies, the kernel lets go.
+//! One subject, one run; one run, one process. A lock is a locked file: when the last process that holds it is gone, the
+//! kernel lets go. Keepers hold the locks of their run, too, so that a free lock means that no process of it is left.
+//!
+//! Who took it stands in the file, by run, number and start time: only for messages, and to tell a living holder from the
+//! keepers that a killed one left to end its agents.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Seek, Write},
-    path::Path,
-    time::Duration,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
 };
 
 use tribunal_core::ids::{Hash, RunId};
+use tribunal_supervise::Identity;
 
-/// Held as long as it lives.
-#[derive(Debug)]
+/// Somebody who only looks ([`is_held`]) holds a lock for a moment; that must not turn anybody away.
+const GLANCE: Duration = Duration::from_millis(500);
+const STEP: Duration = Duration::from_millis(10);
+
+/// Held as long as it, or any keeper that was given it, lives.
+#[derive(Clone, Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: Arc<File>,
+}
+
+impl Lock {
+    pub fn file(&self) -> Arc<File> {
+        self.file.clone()
+    }
 }
 
 #[derive(Debug)]
 pub(crate) enum Locked {
-    /// Held by this run.
-    By(RunId),
+    /// Held by this run, and its process lives.
+    By(Holder),
     Failed(io::Error),
 }
 
-/// Takes the lock on a subject or a run for `run`.
-pub(crate) fn take(folder: &Path, what: &str, run: &RunId) -> Result<Lock, Locked> {
-    let path = folder.join(format!("{}.lock", Hash::of(what.as_bytes()).short()));
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(Locked::Failed)?;
-    match try_lock(&file) {
-        Ok(()) => {
-            // Only for the message that somebody else gets; the lock itself is the kernel's.
-            let written = file.set_len(0).and_then(|()| write!(file, "{run}"));
-            written.map_err(Locked::Failed)?;
-            Ok(Lock { _file: file })
-        }
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            file.rewind().and_then(|()| file.read_to_string(&mut holder)).map_err(Locked::Failed)?;
-            Err(Locked::By(RunId::new(holder.trim())))
-        }
-        Err(TryLockError::Error(cause)) => Err(Locked::Failed(cause)),
+/// What stands in a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub run: RunId,
+    /// None: written by something that did not say.
+    pub process: Option<Identity>,
+}
+
+impl Holder {
+    fn parse(text: &str) -> Holder {
+        let mut lines = text.lines();
+        let run = RunId::new(lines.next().unwrap_or_default().trim());
+        Holder { run, process: lines.next().and_then(|line| line.parse().ok()) }
+    }
+
+    fn is_dead(&self) -> bool {
+        self.process.is_some_and(|process| !process.is_alive())
     }
 }
 
-/// Somebody who only looks ([`is_held`]) or has just been killed holds the lock for a moment; that must not turn anybody
-/// away.
-fn try_lock(file: &File) -> Result<(), TryLockError> {
-    for _ in 0..50 {
+fn path(folder: &Path, what: &str) -> PathBuf {
+    folder.join(format!("{}.lock", Hash::of(what.as_bytes()).short()))
+}
+
+/// Takes the lock on a subject or a run for `run`. A holder that is dead has left keepers which are ending its agents: they
+/// are waited for, at most `patience`; `waiting` is called once when that takes longer than a moment.
+pub(crate) fn take(
+    folder: &Path,
+    what: &str,
+    run: &RunId,
+    patience: Duration,
+    waiting: &mut dyn FnMut(),
+) -> Result<Lock, Locked> {
+    let open =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path(folder, what));
+    let mut file = open.map_err(Locked::Failed)?;
+    let began = Instant::now();
+    let mut told = false;
+    loop {
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
-            other => return other,
+            Ok(()) => break,
+            Err(TryLockError::Error(cause)) => return Err(Locked::Failed(cause)),
+            Err(TryLockError::WouldBlock) => {}
         }
+        let waited = began.elapsed();
+        if waited >= GLANCE {
+            let holder = read(&mut file).map_err(Locked::Failed)?;
+            if !holder.is_dead() || waited >= patience {
+                return Err(Locked::By(holder));
+            }
+            if !std::mem::replace(&mut told, true) {
+                waiting();
+            }
+        }
+        thread::sleep(STEP);
     }
-    file.try_lock()
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| write!(file, "{run}\n{}\n", Identity::own()));
+    written.map_err(Locked::Failed)?;
+    Ok(Lock { file: Arc::new(file) })
 }
 
-/// Whether some process works on the run.
+fn read(file: &mut File) -> io::Result<Holder> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok(Holder::parse(&text))
+}
+
+/// Whether any process of the run is left.
 pub(crate) fn is_held(folder: &Path, what: &str) -> bool {
-    let path = folder.join(format!("{}.lock", Hash::of(what.as_bytes()).short()));
-    match File::open(path) {
+    match File::open(path(folder, what)) {
         Ok(file) => matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
         Err(_) => false,
     }
+}
+
+/// Who works on the run: its holder, if the lock is held and the holder lives.
+pub(crate) fn holder(folder: &Path, what: &str) -> Option<Holder> {
+    if !is_held(folder, what) {
+        return None;
+    }
+    let holder = Holder::parse(&fs::read_to_string(path(folder, what)).ok()?);
+    (!holder.is_dead()).then_some(holder)
+}
+
+/// Returns when no process of the run is left, or after `patience`: false then.
+pub(crate) fn wait_until_free(folder: &Path, what: &str, patience: Duration) -> bool {
+    let began = Instant::now();
+    while is_held(folder, what) {
+        if began.elapsed() >= patience {
+            return false;
+        }
+        thread::sleep(STEP);
+    }
+    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn take_now(folder: &Path, run: &str) -> Result<Lock, Locked> {
+        take(folder, "prd.md", &RunId::new(run), Duration::from_secs(30), &mut || {})
+    }
+
     #[test]
     fn a_second_taker_learns_who_holds_it_and_a_freed_lock_can_be_taken() {
         let folder = tempfile::tempdir().unwrap();
-        let first = take(folder.path(), "prd.md", &RunId::new("prd-aaaa")).unwrap();
-        match take(folder.path(), "prd.md", &RunId::new("prd-bbbb")) {
-            Err(Locked::By(run)) => assert_eq!(run.as_str(), "prd-aaaa"),
+        let first = take_now(folder.path(), "prd-aaaa").unwrap();
+        match take_now(folder.path(), "prd-bbbb") {
+            Err(Locked::By(holder)) => {
+                assert_eq!(holder.run.as_str(), "prd-aaaa");
+                assert_eq!(holder.process, Some(Identity::own()));
+            }
             other => panic!("{other:?}"),
         }
-        assert!(is_held(folder.path(), "prd.md"));
+        assert_eq!(holder(folder.path(), "prd.md").unwrap().run.as_str(), "prd-aaaa");
         drop(first);
-        assert!(!is_held(folder.path(), "prd.md"));
-        take(folder.path(), "prd.md", &RunId::new("prd-bbbb")).unwrap();
+        assert!(!is_held(folder.path(), "prd.md") && holder(folder.path(), "prd.md").is_none());
+        take_now(folder.path(), "prd-bbbb").unwrap();
+    }
+
+    #[test]
+    fn what_a_dead_holder_left_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let keeper = take_now(folder.path(), "prd-aaaa").unwrap();
+        // As if its process had been killed: the same number, another time.
+        fs::write(path(folder.path(), "prd.md"), "prd-aaaa\n1@1\n").unwrap();
+        assert!(is_held(folder.path(), "prd.md") && holder(folder.path(), "prd.md").is_none());
+        let mut keeper = Some(keeper);
+        let mut told = 0;
+        let waited = take(folder.path(), "prd.md", &RunId::new("b"), Duration::from_secs(30), &mut || {
+            told += 1;
+            keeper = None;
+        });
+        assert!(waited.is_ok());
+        assert_eq!(told, 1);
     }
 }

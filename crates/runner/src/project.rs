@@ -36,9 +36,13 @@ impl Project {
         self.root.join(".tribunal")
     }
 
+    pub(crate) fn locks(&self) -> PathBuf {
+        self.home().join("locks")
+    }
+
     pub(crate) fn prepare_home(&self) -> io::Result<()> {
         let home = self.home();
-        fs::create_dir_all(home.join("locks"))?;
+        fs::create_dir_all(self.locks())?;
         let ignore = home.join(".gitignore");
         if !ignore.exists() {
             fs::write(ignore, "*\n")?;

@@ -1,6 +1,12 @@
 //! Starting and resuming runs.
 
-use std::{collections::HashMap, io, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::{
     sync::{mpsc::unbounded_channel, watch},
@@ -17,9 +23,10 @@ use tribunal_core::{
     view::{Phase, RunView},
 };
 use tribunal_store::{Store, StoreError};
+use tribunal_supervise::{Identity, sweep_strays};
 
 use crate::{
-    effects::{World, unusable_answers},
+    effects::{GRACE, Keeping, World, unusable_answers},
     files,
     host::{self, Host, HostError, Seen, Stop},
     journal::{Journal, mask_all},
@@ -36,7 +43,7 @@ pub enum RunError {
     #[error(transparent)]
     Subject(#[from] SubjectError),
     #[error("{}: {cause}", project.display())]
-    Project { project: std::path::PathBuf, cause: io::Error },
+    Project { project: PathBuf, cause: io::Error },
     #[error("{subject} is already under review by run {by}")]
     SubjectBusy { subject: String, by: RunId },
     #[error("run {run} is being worked on by another process")]
@@ -59,6 +66,9 @@ pub enum RunError {
     Host { run: RunId, cause: HostError },
 }
 
+/// What a killed process left is given this long to be gone: the grace of its agents, and a little.
+const PATIENCE: Duration = Duration::from_secs(GRACE.as_secs() + 5);
+
 /// Everything a run needs from the outside.
 #[derive(Clone, Debug)]
 pub struct Runner {
@@ -67,6 +77,8 @@ pub struct Runner {
     pub at: Whereabouts,
     /// Version and build of this program, for the journal.
     pub build: String,
+    /// The program that keeps agents' processes: our own, where there are keepers.
+    pub keeper: Option<PathBuf>,
     pub stop: watch::Receiver<Stop>,
 }
 
@@ -83,7 +95,8 @@ impl Runner {
         let run = new_run_id(&store, &settings)?;
         self.sweep(&run, &settings);
         self.sweep_copies(&store);
-        let _locks = self.lock(&run, &settings, &home)?;
+        let locks = self.lock(&run, &settings, &home, sink)?;
+        self.sweep_strays(&run, sink);
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &[]);
         let started = Draft {
             id: "run_started".into(),
@@ -98,7 +111,7 @@ impl Runner {
         for entry in &entries {
             sink(Seen::Entry(entry));
         }
-        self.drive(run, journal, entries, sink).await
+        self.drive(run, journal, (entries, locks), sink).await
     }
 
     /// Goes on with a run that parked or died, with the settings it has or with changed ones.
@@ -113,7 +126,7 @@ impl Runner {
         let entries = store.entries(run, 0)?;
         let view = RunView::of(&entries);
         let settings = check_resumable(run, &entries, &view)?;
-        let _locks = self.lock(run, &settings, &home)?;
+        let locks = self.lock(run, &settings, &home, sink)?;
         // Somebody else may have taken it further between the look and the lock.
         let entries = store.entries(run, 0)?;
         let view = RunView::of(&entries);
@@ -124,6 +137,7 @@ impl Runner {
                 .map_err(|cause| RunError::SettingsDoNotFit { run: run.clone(), cause })?;
         }
         self.sweep(run, &settings);
+        self.sweep_strays(run, sink);
         let life = view.lives + 1;
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &entries);
         let resumed = Draft { id: format!("run_resumed:{life}"), event: Event::RunResumed { life } };
@@ -137,25 +151,36 @@ impl Runner {
         for entry in journal.record([resumed].into_iter().chain(changed).collect()).await? {
             sink(Seen::Entry(&entry));
         }
-        self.drive(run.clone(), journal, entries, sink).await
+        self.drive(run.clone(), journal, (entries, locks), sink).await
     }
 
     /// Whether some process works on the run right now.
     pub fn is_live(project: &Project, run: &RunId) -> bool {
-        locks::is_held(&project.home().join("locks"), &run_lock(run))
+        Runner::process_of(project, run).is_some()
+    }
+
+    /// The process that works on the run.
+    pub fn process_of(project: &Project, run: &RunId) -> Option<Identity> {
+        locks::holder(&project.locks(), &run_lock(run))?.process
+    }
+
+    /// Returns when no process of the run is left; false: some still were when the patience ended.
+    pub fn wait_until_gone(project: &Project, run: &RunId) -> bool {
+        locks::wait_until_free(&project.locks(), &run_lock(run), PATIENCE)
     }
 
     async fn drive(
         &self,
         run: RunId,
         mut journal: Journal,
-        entries: Vec<Entry>,
+        (entries, locks): (Vec<Entry>, [Lock; 2]),
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(RunId, Ending), RunError> {
         let Some(settings) = journal.view().settings.clone() else {
             return Err(RunError::NoRun { run });
         };
         let (progress, seen) = unbounded_channel();
+        let (end, ending) = watch::channel(false);
         let world = World {
             project: self.project.clone(),
             run: run.clone(),
@@ -163,6 +188,13 @@ impl Runner {
             masker: self.masker.clone(),
             at: self.at.clone(),
             progress,
+            keeping: Keeping {
+                keeper: self.keeper.clone(),
+                locks: locks.iter().map(Lock::file).collect(),
+                mark: self.mark(&run),
+                stop: self.stop.clone(),
+                ending,
+            },
         };
         let mut host = Host {
             world: Arc::new(world),
@@ -170,6 +202,7 @@ impl Runner {
             progress: seen,
             stop: self.stop.clone(),
             sink,
+            ending: end,
             running: JoinSet::new(),
             keys: HashMap::new(),
             answered_at_once: false,
@@ -221,22 +254,52 @@ impl Runner {
         }
     }
 
-    fn open_home(&self) -> Result<std::path::PathBuf, RunError> {
+    /// Processes of runs that nobody works on any more: they and their keepers' parents were killed.
+    fn sweep_strays(&self, run: &RunId, sink: &mut dyn FnMut(Seen<'_>)) {
+        let locks = self.project.locks();
+        let own = self.mark(run);
+        let here = self.mark(&RunId::new(""));
+        let swept = sweep_strays(|mark| match mark.strip_prefix(&here) {
+            // We hold its lock, and have started nothing yet.
+            Some(_) if mark == own => true,
+            Some(other) => !locks::is_held(&locks, &run_lock(&RunId::new(other))),
+            None => false,
+        });
+        if swept > 0 {
+            sink(Seen::Swept(swept));
+        }
+    }
+
+    /// Marks the processes of one run of one project.
+    fn mark(&self, run: &RunId) -> String {
+        let home = self.project.home();
+        let home = home.canonicalize().unwrap_or(home);
+        format!("{}/{run}", Hash::of(home.as_os_str().as_encoded_bytes()).short())
+    }
+
+    fn open_home(&self) -> Result<PathBuf, RunError> {
         self.project
             .prepare_home()
             .map_err(|cause| RunError::Project { project: self.project.home(), cause })?;
-        Ok(self.project.home().join("locks"))
+        Ok(self.project.locks())
     }
 
-    fn lock(&self, run: &RunId, settings: &Settings, locks: &std::path::Path) -> Result<[Lock; 2], RunError> {
+    fn lock(
+        &self,
+        run: &RunId,
+        settings: &Settings,
+        locks: &Path,
+        sink: &mut dyn FnMut(Seen<'_>),
+    ) -> Result<[Lock; 2], RunError> {
         let failed = |cause| RunError::Project { project: locks.to_path_buf(), cause };
-        let own = locks::take(locks, &run_lock(run), run).map_err(|locked| match locked {
+        let mut take = |what: &str| locks::take(locks, what, run, PATIENCE, &mut || sink(Seen::Waiting));
+        let own = take(&run_lock(run)).map_err(|locked| match locked {
             Locked::By(_) => RunError::RunBusy { run: run.clone() },
             Locked::Failed(cause) => failed(cause),
         })?;
         let what = format!("subject {}", settings.subject.path().unwrap_or_default());
-        let subject = locks::take(locks, &what, run).map_err(|locked| match locked {
-            Locked::By(by) => RunError::SubjectBusy { subject: settings.subject.title(), by },
+        let subject = take(&what).map_err(|locked| match locked {
+            Locked::By(by) => RunError::SubjectBusy { subject: settings.subject.title(), by: by.run },
             Locked::Failed(cause) => failed(cause),
         })?;
         Ok([own, subject])

@@ -1,11 +1,31 @@
-//! Runs one process as a task: own process group, a deadline, bounded output, and nothing of the group left afterwards.
+//! Runs one process as a task: deadlines, bounded output, and nothing of its tree left afterwards.
 //!
 //! It knows no agent and no journal: a [`Command`] comes in, an [`Ended`] goes out. It is the only crate that may say
-//! `unsafe`. What it does not do yet: processes that leave their group (sessions of their own, double forks) are only ended
-//! by the kernel when they are children of ours; the keeper that sweeps them is described in `docs/roadmap.md`.
+//! `unsafe`.
+//!
+//! Between us and the process stands a [`keeper`]: a small process of our own that adopts whatever the process leaves behind
+//! (sessions of its own, double forks) and ends all of it when the process ends, when it is told to, and when we are gone.
+//! What only the next start can find, because keeper and parent were both killed, is ended by [`strays`]. Where the kernel
+//! knows no adopting (macOS), a process group is all there is: what leaves it, survives.
+//!
+//! It does not decide how long anything may take, does not retry, and kills nothing by name.
 
 mod capture;
+mod deadlines;
+mod detach;
+mod identity;
+mod keeper;
 mod process;
+mod resources;
+mod strays;
+mod table;
+mod tree;
 
 pub use capture::Captured;
-pub use process::{Command, Ended, How, StartError, run};
+pub use deadlines::Deadlines;
+pub use detach::start_detached;
+pub use identity::Identity;
+pub use keeper::{enter as enter_keeper, own_program};
+pub use process::{Command, Ended, How, OnOutput, Output, StartError, run};
+pub use resources::allow_many_files;
+pub use strays::{MARK, sweep as sweep_strays};

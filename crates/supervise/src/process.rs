@@ -1,28 +1,33 @@
-//! One process from its start to the end of its group.
+//! One process from its start to the end of its tree.
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     io,
     path::PathBuf,
-    process::Stdio,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
-    process::Child,
+    sync::{Notify, watch},
     task::JoinHandle,
-    time::{Instant, sleep_until, timeout},
+    time::{sleep, timeout},
 };
 
-use crate::capture::Captured;
+use crate::{
+    capture::Captured,
+    deadlines::{Deadlines, Moment, Verdict, Watch},
+    strays,
+    tree::Tree,
+};
 
-/// Past this much output a process is ended as a flood.
-const FLOOD: u64 = 1 << 30;
-/// Output that a descendant still holds open is waited for so long after the process itself ended.
+/// Output that somebody still holds open is waited for so long after the process itself ended.
 const DRAIN: Duration = Duration::from_millis(500);
+/// A thousand idle processes have two thousand buffers: they start small and grow for those who talk.
+const SMALL: usize = 4 << 10;
+const LARGE: usize = 64 << 10;
 
 /// What to run.
 pub struct Command {
@@ -34,14 +39,33 @@ pub struct Command {
     /// Taken out of it.
     pub without: Vec<String>,
     pub input: Vec<u8>,
-    pub deadline: Duration,
-    /// Between asking the group to end and killing it.
+    pub deadlines: Deadlines,
+    /// Between asking the tree to end and killing it.
     pub grace: Duration,
-    /// Sees standard output as it comes.
-    pub on_output: Option<OnOutput>,
+    pub output: Output,
+    /// The program that keeps the tree; none: a process group is all there is.
+    pub keeper: Option<PathBuf>,
+    /// Locks that stay held until the last process of the tree is gone.
+    pub hold: Vec<Arc<File>>,
+    /// True: end it now.
+    pub stop: Option<watch::Receiver<bool>>,
 }
 
-type OnOutput = Box<dyn Fn(&[u8]) + Send + Sync>;
+/// What becomes of what it prints.
+pub struct Output {
+    /// Past this much on one stream it is ended as a flood.
+    pub flood: u64,
+    /// Sees standard output as it comes.
+    pub seen: Option<OnOutput>,
+}
+
+pub type OnOutput = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+impl Default for Output {
+    fn default() -> Self {
+        Output { flood: 1 << 30, seen: None }
+    }
+}
 
 impl std::fmt::Debug for Command {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -52,15 +76,27 @@ impl std::fmt::Debug for Command {
     }
 }
 
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output").field("flood", &self.flood).finish_non_exhaustive()
+    }
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     Exited(i32),
     Killed(i32),
-    /// Ended by us: the deadline had passed.
+    /// Ended by us: it took too long.
     TimedOut,
+    /// Ended by us: it gave no sign of life.
+    Silent,
     /// Ended by us: it printed without end.
     Flooded,
+    /// Ended by us: somebody wanted to stop.
+    Stopped,
+    /// Nobody knows: its keeper was killed.
+    Lost,
 }
 
 #[derive(Debug)]
@@ -68,6 +104,8 @@ pub struct Ended {
     pub how: How,
     pub stdout: Captured,
     pub stderr: Captured,
+    /// Processes of its tree that we may not end.
+    pub left: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -76,148 +114,155 @@ pub enum StartError {
     NotFound { program: String },
     #[error("`{program}` may not be executed")]
     NotExecutable { program: String },
+    #[error("`{program}` could not be started: {what} ({cause})")]
+    NoRoom { program: String, what: &'static str, cause: io::Error },
     #[error("`{program}` could not be started: {cause}")]
     Other { program: String, cause: io::Error },
 }
 
-/// Runs a command to its end. Dropping the future kills the process group.
+impl StartError {
+    pub(crate) fn of(command: &Command, cause: &io::Error) -> StartError {
+        let program = command.program.clone();
+        let cause = match cause.raw_os_error() {
+            Some(errno) => io::Error::from_raw_os_error(errno),
+            None => io::Error::other(cause.to_string()),
+        };
+        let full = match cause.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+            Some(rustix::io::Errno::AGAIN) => Some("the system has no room for another process"),
+            Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => Some("too many files are open"),
+            Some(rustix::io::Errno::NOMEM) => Some("the system is out of memory"),
+            _ => None,
+        };
+        match (full, cause.kind()) {
+            (Some(what), _) => StartError::NoRoom { program, what, cause },
+            // A missing working folder gives the same error as a missing program.
+            (None, io::ErrorKind::NotFound) if command.folder.is_dir() => StartError::NotFound { program },
+            (None, io::ErrorKind::NotFound) => {
+                let cause = io::Error::other(format!("its folder {} is gone", command.folder.display()));
+                StartError::Other { program, cause }
+            }
+            (None, io::ErrorKind::PermissionDenied) => StartError::NotExecutable { program },
+            _ => StartError::Other { program, cause },
+        }
+    }
+}
+
+/// Runs a command to its end and to that of everything it started. Dropping the future ends the tree, too, but does not
+/// wait for that.
 pub async fn run(command: Command) -> Result<Ended, StartError> {
-    let deadline = Instant::now() + command.deadline;
-    let mut child = start(&command)?;
-    let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
-    if let Some(mut stdin) = child.stdin.take() {
+    let mut watch = Watch::start(command.deadlines, Moment::now());
+    let mut tree = match timeout(command.deadlines.total, Tree::start(&command)).await {
+        Ok(started) => started?,
+        Err(_) => return Err(StartError::of(&command, &io::Error::other("it did not start in time"))),
+    };
+    if let Some(mut stdin) = tree.child().stdin.take() {
         let input = command.input;
         // A process that does not read its input has a right to; what it says counts.
         tokio::spawn(async move {
             let _ = stdin.write_all(&input).await;
         });
     }
-    let stdout = Stream::read(child.stdout.take(), command.on_output);
-    let stderr = Stream::read(child.stderr.take(), None);
-    let how = tokio::select! {
-        status = child.wait() => ending(status),
-        () = sleep_until(deadline) => How::TimedOut,
-        () = stdout.flood() => How::Flooded,
-        () = stderr.flood() => How::Flooded,
+    let alarm = Arc::new(Alarm { flood: command.output.flood, ..Alarm::default() });
+    let stdout = Stream::read(tree.child().stdout.take(), command.output.seen, alarm.clone());
+    let stderr = Stream::read(tree.child().stderr.take(), None, alarm.clone());
+    let mut stop = command.stop;
+    let how = loop {
+        if let Some(heard) = alarm.heard() {
+            watch.heard(heard);
+        }
+        let rest = match watch.verdict(Moment::now()) {
+            Verdict::Wait(rest) => rest,
+            Verdict::TimedOut => break How::TimedOut,
+            Verdict::Silent => break How::Silent,
+        };
+        tokio::select! {
+            biased;
+            how = tree.exited() => break how,
+            () = alarm.flooded.notified() => break How::Flooded,
+            () = told(&mut stop) => break How::Stopped,
+            () = sleep(rest) => {}
+        }
     };
-    if matches!(how, How::TimedOut | How::Flooded) {
-        group.end(&mut child, command.grace).await;
+    if matches!(how, How::TimedOut | How::Silent | How::Flooded | How::Stopped) {
+        tree.end().await;
     }
-    let ended = Ended { how, stdout: stdout.finish().await, stderr: stderr.finish().await };
-    drop(group);
-    Ok(ended)
+    if how == How::Lost
+        && let Some(mark) = command.env.get(strays::MARK).cloned()
+    {
+        // Nobody else will end what the keeper held.
+        let _ = tokio::task::spawn_blocking(move || strays::sweep(|found| found == mark)).await;
+    }
+    let left = tree.gone().await;
+    Ok(Ended { how, stdout: stdout.finish().await, stderr: stderr.finish().await, left })
 }
 
-fn start(command: &Command) -> Result<Child, StartError> {
-    let mut build = tokio::process::Command::new(&command.program);
-    build
-        .args(&command.args)
-        .current_dir(&command.folder)
-        .envs(&command.env)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true);
-    for name in &command.without {
-        build.env_remove(name);
+/// Returns when somebody wants to stop.
+async fn told(stop: &mut Option<watch::Receiver<bool>>) {
+    if let Some(stop) = stop
+        && stop.wait_for(|now| *now).await.is_ok()
+    {
+        return;
     }
-    die_with_parent(&mut build);
-    build.spawn().map_err(|cause| {
-        let program = command.program.clone();
-        match cause.kind() {
-            // A missing working folder gives the same error as a missing program.
-            io::ErrorKind::NotFound if command.folder.is_dir() => StartError::NotFound { program },
-            io::ErrorKind::PermissionDenied => StartError::NotExecutable { program },
-            _ => StartError::Other { program, cause },
-        }
-    })
+    // Nobody can say anything (any more).
+    std::future::pending().await
 }
 
-/// The kernel ends the child when the thread that started it ends: our one runtime thread, which is as good as us.
-#[cfg(target_os = "linux")]
-fn die_with_parent(build: &mut tokio::process::Command) {
-    let before_exec =
-        || rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
-    // SAFETY: between fork and exec only one system call is made; it allocates nothing and takes no lock.
-    #[expect(unsafe_code, reason = "the only door to run something between fork and exec")]
-    unsafe {
-        build.pre_exec(before_exec);
-    }
+/// What the readers of both streams tell whoever waits.
+#[derive(Debug, Default)]
+struct Alarm {
+    flood: u64,
+    flooded: Notify,
+    heard: Mutex<Option<Moment>>,
 }
 
-#[cfg(not(target_os = "linux"))]
-fn die_with_parent(_: &mut tokio::process::Command) {}
-
-fn ending(status: io::Result<std::process::ExitStatus>) -> How {
-    use std::os::unix::process::ExitStatusExt;
-    match status {
-        Ok(status) => match (status.code(), status.signal()) {
-            (Some(code), _) => How::Exited(code),
-            (None, Some(signal)) => How::Killed(signal),
-            (None, None) => How::Exited(-1),
-        },
-        Err(_) => How::Exited(-1),
-    }
-}
-
-/// The process group; whatever is left of it is killed when this is dropped.
-struct Group(Option<Pid>);
-
-impl Group {
-    async fn end(&self, child: &mut Child, grace: Duration) {
-        self.signal(Signal::TERM);
-        if timeout(grace, child.wait()).await.is_err() {
-            self.signal(Signal::KILL);
-            let _ = child.wait().await;
-        }
+impl Alarm {
+    fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Moment::now());
     }
 
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
-            let _ = kill_process_group(group, signal);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
+    /// The last sign of life.
+    fn heard(&self) -> Option<Moment> {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A stream being read in the background.
 struct Stream {
     captured: Arc<Mutex<Captured>>,
-    flooded: Arc<tokio::sync::Notify>,
     reader: JoinHandle<()>,
 }
 
 impl Stream {
-    fn read<R: AsyncRead + Unpin + Send + 'static>(from: Option<R>, on_output: Option<OnOutput>) -> Stream {
+    fn read<R: AsyncRead + Unpin + Send + 'static>(
+        from: Option<R>,
+        seen: Option<OnOutput>,
+        alarm: Arc<Alarm>,
+    ) -> Stream {
         let captured = Arc::new(Mutex::new(Captured::default()));
-        let flooded = Arc::new(tokio::sync::Notify::new());
-        let (into, alarm) = (captured.clone(), flooded.clone());
+        let into = captured.clone();
         let reader = tokio::spawn(async move {
             let Some(mut from) = from else { return };
-            let mut buffer = vec![0; 64 << 10];
+            let mut buffer = vec![0; SMALL];
             while let Ok(read @ 1..) = from.read(&mut buffer).await {
+                alarm.hear();
                 let bytes = &buffer[..read];
-                if let Some(see) = &on_output {
+                if let Some(see) = &seen {
                     see(bytes);
                 }
-                let mut captured = into.lock().unwrap_or_else(PoisonError::into_inner);
-                captured.push(bytes);
-                if captured.total() > FLOOD {
-                    alarm.notify_one();
+                let total = {
+                    let mut captured = into.lock().unwrap_or_else(PoisonError::into_inner);
+                    captured.push(bytes);
+                    captured.total()
+                };
+                if total > alarm.flood {
+                    alarm.flooded.notify_one();
+                }
+                if read == buffer.len() && read < LARGE {
+                    buffer.resize(LARGE, 0);
                 }
             }
         });
-        Stream { captured, flooded, reader }
-    }
-
-    async fn flood(&self) {
-        self.flooded.notified().await;
+        Stream { captured, reader }
     }
 
     /// What was read; late output is waited for briefly, then the pipe is closed.

@@ -1,38 +1,37 @@
-//! Real processes: exit codes, signals, deadlines, groups, output.
+//! Real processes: exit codes, signals, deadlines, output. What happens to whole trees is in `trees.rs`.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::{collections::BTreeMap, time::Duration};
+mod common;
 
-use tribunal_supervise::{Command, Ended, How, StartError, run};
+use std::{sync::mpsc, time::Duration};
 
-fn shell(script: &str) -> Command {
-    Command {
-        program: "sh".into(),
-        args: vec!["-c".into(), script.into()],
-        folder: std::env::temp_dir(),
-        env: BTreeMap::new(),
-        without: Vec::new(),
-        input: Vec::new(),
-        deadline: Duration::from_secs(60),
-        grace: Duration::from_millis(200),
-        on_output: None,
-    }
-}
-
-fn go(command: Command) -> Result<Ended, StartError> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run(command))
-}
+use common::{go, shell};
+use tribunal_supervise::{How, StartError};
 
 #[test]
 fn exit_code_and_both_streams_are_true() {
     let ended = go(shell("echo out; echo err >&2; exit 7")).unwrap();
     assert_eq!(ended.how, How::Exited(7));
     assert_eq!((ended.stdout.text(), ended.stderr.text()), ("out\n".into(), "err\n".into()));
+    assert_eq!(ended.left, 0);
 }
 
 #[test]
 fn a_signal_is_told_apart_from_an_exit_code() {
     assert_eq!(go(shell("kill -9 $$")).unwrap().how, How::Killed(9));
+    assert_eq!(go(shell("exit 137")).unwrap().how, How::Exited(137));
+}
+
+#[test]
+fn without_a_keeper_a_process_group_does_the_same_for_all_that_stays_in_it() {
+    let mut command = shell("echo out; sleep 1000 & exit 7");
+    command.keeper = None;
+    let ended = go(command).unwrap();
+    assert_eq!((ended.how, ended.stdout.text()), (How::Exited(7), "out\n".into()));
+    let mut command = shell("trap '' TERM; while :; do sleep 1000; done");
+    command.keeper = None;
+    command.deadlines.total = Duration::from_millis(300);
+    assert_eq!(go(command).unwrap().how, How::TimedOut);
 }
 
 #[test]
@@ -46,38 +45,83 @@ fn input_reaches_the_process_and_an_unread_input_is_no_fault() {
 }
 
 #[test]
-fn a_deadline_ends_the_whole_group_even_if_it_ignores_being_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    let fifo = folder.path().join("held");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let mut command =
-        shell(&format!("trap '' TERM; (trap '' TERM; sleep 1000) 3>'{}' & sleep 1000", fifo.display()));
-    command.deadline = Duration::from_secs(2);
-    // The pipe ends when the last process that holds it is gone.
-    let last_one = std::thread::spawn(move || std::fs::read(fifo).unwrap());
-    assert_eq!(go(command).unwrap().how, How::TimedOut);
-    assert_eq!(last_one.join().unwrap(), b"");
+fn a_hung_process_ends_at_its_deadline_though_it_keeps_talking() {
+    let mut command = shell("while :; do echo alive; sleep 0.02; done");
+    command.deadlines.total = Duration::from_millis(400);
+    command.deadlines.idle = Duration::from_secs(60);
+    let ended = go(command).unwrap();
+    assert_eq!(ended.how, How::TimedOut);
+    assert!(ended.stdout.text().starts_with("alive\n"));
 }
 
 #[test]
-fn a_background_child_that_holds_the_output_open_does_not_hold_us() {
-    let ended = go(shell("echo done; sleep 1000 & exit 0")).unwrap();
+fn a_silent_process_ends_before_its_deadline() {
+    let mut command = shell("sleep 1000");
+    command.deadlines.idle = Duration::from_millis(200);
+    assert_eq!(go(command).unwrap().how, How::Silent);
+}
+
+#[test]
+fn what_is_printed_on_standard_error_is_a_sign_of_life() {
+    // Longer than the window in all: only signs of life carry it past.
+    let mut command = shell("for i in 1 2 3 4 5 6 7 8; do echo . >&2; sleep 0.4; done; exit 3");
+    command.deadlines.idle = Duration::from_secs(3);
+    assert_eq!(go(command).unwrap().how, How::Exited(3));
+}
+
+#[test]
+fn a_flood_is_ended_and_its_head_and_tail_are_kept() {
+    let mut command = shell("echo first; exec yes");
+    command.output.flood = 40 << 20;
+    let ended = go(command).unwrap();
+    assert_eq!(ended.how, How::Flooded);
+    let text = ended.stdout.text();
+    assert!(text.starts_with("first\ny\n") && text.contains("bytes left out"));
+    assert!(ended.stdout.total() > 40 << 20 && text.len() < 17 << 20);
+}
+
+#[test]
+fn garbage_is_no_fault_of_the_reader() {
+    let ended = go(shell("printf '\\377\\000\\303'; exit 0")).unwrap();
     assert_eq!(ended.how, How::Exited(0));
-    assert_eq!(ended.stdout.text(), "done\n");
+    assert_eq!(ended.stdout.text(), "\u{fffd}\0\u{fffd}");
 }
 
 #[test]
-fn missing_programs_are_named() {
-    let mut command = shell("");
-    command.program = "surely-not-installed".into();
-    let error = go(command).unwrap_err();
-    assert!(matches!(error, StartError::NotFound { .. }), "{error}");
-    assert_eq!(error.to_string(), "`surely-not-installed` was not found");
+fn output_is_seen_while_it_comes() {
+    let (send, seen) = mpsc::channel();
+    let (say, stop) = tokio::sync::watch::channel(false);
+    let mut command = shell("echo ready; sleep 1000");
+    command.output.seen = Some(Box::new(move |bytes| send.send(bytes.to_vec()).unwrap()));
+    command.stop = Some(stop);
+    let running = std::thread::spawn(|| go(command).unwrap());
+    assert_eq!(seen.recv().unwrap(), b"ready\n");
+    say.send_replace(true);
+    assert_eq!(running.join().unwrap().how, How::Stopped);
+}
 
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("plain");
-    std::fs::write(&file, "no program").unwrap();
-    let mut command = shell("");
-    command.program = file.display().to_string();
-    assert!(matches!(go(command).unwrap_err(), StartError::NotExecutable { .. }));
+#[test]
+fn what_cannot_be_started_is_named() {
+    for keeper in [common::keeper(), None] {
+        let mut command = shell("");
+        command.keeper = keeper.clone();
+        command.program = "surely-not-installed".into();
+        let error = go(command).unwrap_err();
+        assert!(matches!(error, StartError::NotFound { .. }), "{error}");
+        assert_eq!(error.to_string(), "`surely-not-installed` was not found");
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("plain");
+        std::fs::write(&file, "no program").unwrap();
+        let mut command = shell("");
+        command.keeper = keeper.clone();
+        command.program = file.display().to_string();
+        assert!(matches!(go(command).unwrap_err(), StartError::NotExecutable { .. }));
+
+        let mut command = shell("");
+        command.keeper = keeper;
+        command.folder = folder.path().join("gone");
+        let error = go(command).unwrap_err().to_string();
+        assert!(error.contains("its folder") && error.contains("is gone"), "{error}");
+    }
 }

@@ -91,7 +91,7 @@ fn open_decisions(store: &Store, project: &tribunal_runner::Project) -> Result<V
         let Some(run) = view.run.clone() else { continue };
         let answered = store.requests(&run)?.into_iter().filter_map(|stored| match stored.request {
             Request::Answer { decision, .. } => Some(decision),
-            Request::Resume => None,
+            Request::Resume | Request::Say { .. } => None,
         });
         open.push((view, answered.collect()));
     }

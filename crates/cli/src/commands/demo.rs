@@ -13,7 +13,9 @@ use crate::{
     complaint::{Complaint, ENVIRONMENT},
     context::{Context, quoted},
     running::{Ended, Job, execute},
-    settings::{Wishes, resolve},
+    settings::{FILE, Wishes, items_of_text, resolve},
+    trust::Item,
+    view::Progress,
 };
 
 #[derive(Debug, clap::Args)]
@@ -21,6 +23,8 @@ pub(crate) struct Arguments {
     /// Where to put the demo project (new or empty); else a temporary folder
     #[arg(long)]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    progress: Progress,
 }
 
 const SUBJECT: &str = "_bmad-output/planning-artifacts/prd.md";
@@ -34,6 +38,15 @@ const FILES: [(&str, &str); 5] = [
     (SUBJECT, include_str!("../../demo/_bmad-output/planning-artifacts/prd.md")),
 ];
 
+/// The commands of the bundled project: they came with Tribunal, so nobody is asked about them.
+pub(crate) fn bundled_items() -> Vec<Item> {
+    FILES
+        .iter()
+        .filter(|(name, _)| *name == FILE)
+        .flat_map(|(name, text)| items_of_text(name, text))
+        .collect()
+}
+
 pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
     let folder = folder(arguments.dir, context)?;
     unpack(&folder).map_err(|cause| {
@@ -41,9 +54,11 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             .todo("name a folder that can be written: tribunal demo --dir DIR")
     })?;
     introduce(&folder, context)?;
-    let wishes = Wishes { paced: context.interactive && !context.json, ..Wishes::default() };
-    let settings = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
-    let ended = execute(context, Project::at(&folder), Job::Start(Box::new(settings)))?;
+    // Whatever the person has set elsewhere: the demo is the same for everybody.
+    let wishes = Wishes { paced: context.wishes().paced, ..Wishes::default() };
+    let settings = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?.settings;
+    let ended =
+        execute(context, Project::at(&folder), Job::Start(Box::new(settings)), arguments.progress.mode)?;
     if !context.json {
         look_around(&folder, &ended, context)?;
     }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use tribunal_agents::answer::{Wanted, parse};
+use tribunal_bmad::CONFIG_PATH;
 use tribunal_core::{
     brief::{Content, Said},
     finding::Evidence,
@@ -18,6 +19,7 @@ use crate::{
     complaint::{Complaint, NEGATIVE},
     context::Context,
     documents::{self, Inspection},
+    settings::{self, Layer, Manner},
 };
 
 #[derive(Debug, clap::Subcommand)]
@@ -37,6 +39,14 @@ pub(crate) enum What {
     },
     /// What an agent printed in a run, and what was read from it
     Transcript(transcript::Arguments),
+    /// The settings in force here, with where each comes from; or what one file sets
+    Settings {
+        /// A settings file, looked at alone
+        file: Option<PathBuf>,
+        /// Also those that are accepted and not used by this version
+        #[arg(long)]
+        all: bool,
+    },
 }
 
 pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
@@ -46,21 +56,56 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
             response(&file, if fixes { Wanted::Fixes } else { Wanted::Findings }, context)
         }
         What::Transcript(arguments) => transcript::run(&arguments, context),
+        What::Settings { file: Some(file), .. } => settings_file(&file, context),
+        What::Settings { file: None, all } => settings(all, context),
     }
 }
 
-fn response(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
-    let text = if file.as_os_str() == "-" {
+fn settings(all: bool, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let effective = settings::gather(project.root(), &context.wishes().given)?;
+    let root = project.root().display().to_string();
+    if context.json {
+        documents::print(&settings::Document::of_project(&effective, root))?;
+    } else {
+        write!(stdout(), "{}", settings::draw(&effective, &root, all, &context.answers))?;
+    }
+    Ok(0)
+}
+
+/// Alone, and as strictly as where it stands: BMAD's own keys are no mistakes in BMAD's file.
+fn settings_file(file: &Path, context: &Context) -> Result<u8, Complaint> {
+    let text = text_of(file, context)?;
+    let (manner, layer) = match file.ends_with(CONFIG_PATH) {
+        true => (Manner::Lenient, Layer::Bmad),
+        false => (Manner::Strict, Layer::Project),
+    };
+    let name = file.display().to_string();
+    let reading = settings::read(&name, &text, manner);
+    if context.json {
+        documents::print(&settings::Document::of_file(&reading, name, layer))?;
+    } else {
+        write!(stdout(), "{}", settings::draw_file(&reading, &name, &context.answers))?;
+    }
+    Ok(if reading.problems.is_empty() { 0 } else { NEGATIVE })
+}
+
+fn text_of(file: &Path, context: &Context) -> Result<String, Complaint> {
+    if file.as_os_str() == "-" {
         let mut text = String::new();
         stdin().read_to_string(&mut text)?;
-        text
+        Ok(text)
     } else {
         let path = context.path(file);
         let bytes = fs::read(&path).map_err(|cause| {
             Complaint::usage(format!("{} cannot be read: {cause}", file.display())).todo("check the path")
         })?;
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn response(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
+    let text = text_of(file, context)?;
     let parsed = parse(&text, wanted);
     let readable = !matches!(parsed.content, Content::Unreadable { .. });
     if context.json {

@@ -13,10 +13,15 @@ mod play_script;
 mod resume;
 mod review;
 mod runs;
+mod say;
 mod schema;
 mod status;
+mod stop;
+mod trust;
 
 use clap::Subcommand;
+
+pub(crate) use demo::bundled_items;
 
 use crate::{complaint::Complaint, context::Context};
 
@@ -28,6 +33,10 @@ pub(crate) enum Command {
     Review(review::Arguments),
     /// Go on with a run that was stopped, waits or died
     Resume(resume::Arguments),
+    /// Stop a run; it can go on later
+    Stop(stop::Arguments),
+    /// Tell a run's agents something, in their next briefs
+    Say(say::Arguments),
     /// List the project's runs
     Runs(runs::Arguments),
     /// Where a run stands, and what to type next
@@ -38,6 +47,8 @@ pub(crate) enum Command {
     Decisions(decisions::Arguments),
     /// Draw a past run again, from its journal
     Log(log::Arguments),
+    /// Let the commands that came with this project run here
+    Trust(trust::Arguments),
     /// Explain what Tribunal sees in a file
     #[command(subcommand)]
     Inspect(inspect::What),
@@ -59,11 +70,14 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Demo(arguments) => demo::run(arguments, context),
         Command::Review(arguments) => review::run(arguments, context),
         Command::Resume(arguments) => resume::run(&arguments, context),
+        Command::Stop(arguments) => stop::run(&arguments, context),
+        Command::Say(arguments) => say::run(&arguments, context),
         Command::Runs(arguments) => runs::run(&arguments, context),
         Command::Status(arguments) => status::run(&arguments, context),
         Command::Findings(arguments) => findings::run(&arguments, context),
         Command::Decisions(arguments) => decisions::run(arguments, context),
         Command::Log(arguments) => log::run(&arguments, context),
+        Command::Trust(arguments) => trust::run(&arguments, context),
         Command::Inspect(what) => inspect::run(what, context),
         Command::Gc(arguments) => gc::run(&arguments, context),
         Command::Schema(arguments) => schema::run(&arguments),

@@ -17,8 +17,11 @@ use super::runs;
 use crate::{
     complaint::Complaint,
     context::{Context, find_run},
+    detach::detach,
     running::{Job, execute},
-    settings::{Wishes, resolve},
+    settings::{Resolved, gather, mode, of_the_person, person_s_items, resolve},
+    trust::{self, Item},
+    view::Progress,
 };
 
 #[derive(Debug, clap::Args)]
@@ -31,6 +34,14 @@ pub(crate) struct Arguments {
     /// With --reload: an agent of the settings, instead of those under `use`
     #[arg(long, requires = "reload")]
     agent: Option<String>,
+    /// With --reload: any setting, for instance --set limits.max_cost=10
+    #[arg(long, requires = "reload", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run on without the terminal
+    #[arg(long)]
+    detach: bool,
+    #[command(flatten)]
+    progress: Progress,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
@@ -55,33 +66,57 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     }
     drop(store);
     let changed = match (arguments.reload, &view.settings) {
-        (true, Some(pinned)) => {
-            Some(Box::new(reload(project.root(), pinned, arguments.agent.clone(), context)?))
-        }
+        (true, Some(pinned)) => Some(reload(project.root(), pinned, arguments, context)?),
         _ => None,
     };
-    execute(context, project, Job::Resume(run, changed)).map(|ended| ended.exit)
+    if !matches!(view.phase, Phase::Finished(_)) {
+        let items = match (&changed, &view.settings) {
+            (Some(changed), _) => changed.items.clone(),
+            (None, Some(pinned)) => not_the_person_s(pinned, context)?,
+            (None, None) => Vec::new(),
+        };
+        trust::require(context, project.root(), &items)?;
+    }
+    let changed = changed.map(|changed| Box::new(changed.settings));
+    if arguments.detach {
+        return detach(context, &project);
+    }
+    // A setting that cannot be read does not keep a run from going on.
+    let mode = || gather(project.root(), &context.wishes().given).ok().and_then(|all| mode(&all));
+    let mode = arguments.progress.mode.or_else(mode);
+    execute(context, project, Job::Resume(run, changed), mode).map(|ended| ended.exit)
 }
 
-/// Agents, checks, limits and task settings from the file; what was chosen when the run began stays chosen.
+/// What a run was pinned to may have come with a clone; only what the person has set outside any project is surely theirs.
+fn not_the_person_s(pinned: &Settings, context: &Context) -> Result<Vec<Item>, Complaint> {
+    let mut items = Item::of(pinned);
+    if !items.is_empty() {
+        let own = person_s_items(&of_the_person(&context.wishes().given)?);
+        items.retain(|item| !own.contains(&item.hash()));
+    }
+    Ok(items)
+}
+
+/// Agents, checks, limits and task settings as they are now; what was chosen when the run began stays chosen.
 fn reload(
     root: &Path,
     pinned: &Settings,
-    agent: Option<String>,
+    arguments: &Arguments,
     context: &Context,
-) -> Result<Settings, Complaint> {
-    let wishes = Wishes {
-        tier: Some(pinned.tier),
-        level: pinned.level,
-        goal: Some(pinned.goal),
-        agent,
-        no_fix: !pinned.fix,
-        paced: context.interactive && !context.json,
-    };
-    let mut settings = resolve(root, pinned.subject.clone(), &wishes)?;
+) -> Result<Resolved, Complaint> {
+    let begun = |path: &str| format!("the run's own {path}");
+    let wishes = context
+        .wishes()
+        .flag(&begun("tier"), "tier", Some(pinned.tier.to_string()))
+        .flag(&begun("level"), "level", pinned.level.map(|level| level.to_string()))
+        .flag(&begun("goal"), "goal", Some(pinned.goal.to_string()))
+        .flag(&begun("fix"), "fix", Some(pinned.fix.to_string()))
+        .flag("--agent", "agents.use", arguments.agent.clone())
+        .set(&arguments.set)?;
+    let mut resolved = resolve(root, pinned.subject.clone(), &wishes)?;
     // The tracker and the open questions stay where they are.
-    settings.reviews.clone_from(&pinned.reviews);
-    Ok(settings)
+    resolved.settings.reviews.clone_from(&pinned.reviews);
+    Ok(resolved)
 }
 
 fn last_that_can(all: &[(RunView, bool)]) -> Option<RunId> {

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use tribunal_agents::prompt;
 use tribunal_core::{
     brief::Brief,
-    level::{Goal, Level, Role, Tier, level_for, panel},
+    level::{Role, level_for, panel},
     reason::Reason,
     settings::Settings,
     subject::Subject,
@@ -23,9 +23,12 @@ use super::runs;
 use crate::{
     complaint::Complaint,
     context::Context,
+    detach::detach,
     documents::{self, Plan, Seat},
     running::{Job, execute},
-    settings::{Wishes, nearest, resolve},
+    settings::{Resolved, Wishes, nearest, resolve},
+    trust,
+    view::Progress,
 };
 
 #[derive(Debug, clap::Args)]
@@ -51,9 +54,17 @@ pub(crate) struct Arguments {
     /// Review only
     #[arg(long)]
     no_fix: bool,
+    /// Any setting, for this time only: --set limits.max_cost=2.50
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Show panel, agents, limits and an estimate; start nothing
     #[arg(long)]
     dry_run: bool,
+    /// Run on without the terminal
+    #[arg(long, conflicts_with = "dry_run")]
+    detach: bool,
+    #[command(flatten)]
+    progress: Progress,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -70,33 +81,35 @@ enum GoalName {
 }
 
 pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
-    let wishes = Wishes {
-        tier: arguments.tier.and_then(Tier::new),
-        level: arguments.level.map(|level| match level {
-            LevelName::Minimal => Level::Minimal,
-            LevelName::Dual => Level::Dual,
-            LevelName::Full => Level::Full,
-        }),
-        goal: arguments.goal.map(|goal| match goal {
-            GoalName::ZeroOpen => Goal::ZeroOpen,
-            GoalName::CriticalOnly => Goal::CriticalOnly,
-        }),
-        agent: arguments.agent,
-        no_fix: arguments.no_fix,
-        paced: context.interactive && !context.json,
-    };
+    let wishes = context
+        .wishes()
+        .flag("--tier", "tier", arguments.tier.map(|tier| tier.to_string()))
+        .flag("--level", "level", arguments.level.and_then(word))
+        .flag("--goal", "goal", arguments.goal.and_then(word))
+        .flag("--agent", "agents.use", arguments.agent)
+        .flag("--no-fix", "fix", arguments.no_fix.then(|| "false".into()))
+        .set(&arguments.set)?;
     // All are looked at before the first is started: a slip in the last must not cost a review of the first.
     let mut jobs = Vec::new();
     for path in &arguments.paths {
         jobs.push(prepare(path, arguments.section.as_deref(), &wishes, context)?);
     }
+    if !arguments.dry_run {
+        for (project, resolved, _) in &jobs {
+            trust::require(context, project.root(), &resolved.items)?;
+        }
+    }
+    if let (true, Some((project, ..))) = (arguments.detach, jobs.first()) {
+        return detach(context, project);
+    }
     let mut worst = 0;
-    for (project, settings, text) in jobs {
+    for (project, Resolved { settings, progress, .. }, text) in jobs {
         let exit = if arguments.dry_run {
             plan(&settings, &text, context)?
         } else {
             point_out_unfinished(context, &project, &settings)?;
-            execute(context, project, Job::Start(Box::new(settings)))?.exit
+            execute(context, project, Job::Start(Box::new(settings)), arguments.progress.mode.or(progress))?
+                .exit
         };
         worst = worst.max(exit);
         // Whoever interrupts one of several does not want the next.
@@ -112,7 +125,7 @@ fn prepare(
     section: Option<&str>,
     wishes: &Wishes,
     context: &Context,
-) -> Result<(Project, Settings, String), Complaint> {
+) -> Result<(Project, Resolved, String), Complaint> {
     let full = context.path(path);
     if std::fs::symlink_metadata(&full).is_err() {
         return Err(subject::SubjectError::Missing { path: path.display().to_string() }.into());
@@ -121,8 +134,13 @@ fn prepare(
     let relative = subject::relative(project.root(), &full)?;
     let text = subject::load(project.root(), &relative)?;
     let section = section.map(|title| check_section(&relative, &text, title)).transpose()?;
-    let settings = resolve(project.root(), Subject::at(&relative, section), wishes)?;
-    Ok((project, settings, text))
+    let resolved = resolve(project.root(), Subject::at(&relative, section), wishes)?;
+    Ok((project, resolved, text))
+}
+
+/// As the settings call it.
+fn word(name: impl ValueEnum) -> Option<String> {
+    name.to_possible_value().map(|value| value.get_name().to_string())
 }
 
 /// A run on the same file that stopped half-way may be what the person wants; a new one is what they asked for.

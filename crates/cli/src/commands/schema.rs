@@ -1,14 +1,14 @@
 //! `tribunal schema [NAME]`.
 
-use schemars::{Schema, schema_for};
+use schemars::schema_for;
 use serde_json::{Map, Value, json};
 use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use crate::{
     build::Facts,
     complaint::Complaint,
-    documents::{self, Calls, Decisions, Findings, Garbage, Inspection, Plan, Runs, Transcripts},
-    settings::{RawSettings, nearest},
+    documents::{self, Calls, Decisions, Findings, Garbage, Inspection, Plan, Runs, Transcripts, Trust},
+    settings::{self, Document, nearest},
 };
 
 #[derive(Debug, clap::Args)]
@@ -17,9 +17,9 @@ pub(crate) struct Arguments {
     name: Option<String>,
 }
 
-fn schemas() -> Vec<(&'static str, Schema)> {
-    vec![
-        ("settings", schema_for!(RawSettings)),
+fn schemas() -> Vec<(&'static str, Value)> {
+    let mut schemas = vec![("settings", settings::schema())];
+    let documents = [
         ("finding", schema_for!(Finding)),
         ("event", schema_for!(Entry)),
         ("metrics", schema_for!(MetricsFile)),
@@ -34,14 +34,18 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("inspect", schema_for!(Inspection)),
         ("version", schema_for!(Facts)),
         ("transcript", schema_for!(Transcripts)),
-    ]
+        ("inspect-settings", schema_for!(Document)),
+        ("trust", schema_for!(Trust)),
+    ];
+    schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));
+    schemas
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<u8, Complaint> {
     let schemas = schemas();
     let Some(name) = &arguments.name else {
         let all: Map<String, Value> =
-            schemas.into_iter().map(|(name, schema)| (name.to_string(), schema.to_value())).collect();
+            schemas.into_iter().map(|(name, schema)| (name.to_string(), schema)).collect();
         documents::print(&json!({ "schema": "tribunal.schema/1", "schemas": all }))?;
         return Ok(0);
     };

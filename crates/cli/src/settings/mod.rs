@@ -1,13 +1,30 @@
-//! `tribunal.yaml`: what people wrote ([`raw`]), and what it means for one run ([`resolve`]).
+//! Settings: what people wrote, in which layer, and what it means for one run.
 //!
-//! Unknown keys are refused with the line and the nearest known key. A run is pinned to what comes out here: editing the
-//! file does not change a run that has started.
+//! [`table`] knows every setting; [`tree`] reads YAML with its lines; [`read`] holds a file against the table; [`layers`]
+//! folds files, environment and flags; [`resolve`] and [`agents`] make a run's settings of it; [`show`] and [`schema`]
+//! explain it to people and to editors. Unknown keys are refused with the line and the nearest known key. A run is pinned
+//! to what comes out here: editing a file does not change a run that has started. Which commands may run at all is not
+//! decided here, see `trust`.
 
-mod raw;
+mod agents;
+mod hints;
+mod kind;
+mod layers;
+mod read;
 mod resolve;
+mod schema;
+mod show;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tree;
 
-pub(crate) use raw::RawSettings;
-pub(crate) use resolve::{Wishes, resolve};
+pub(crate) use agents::{all_items, items_of_text, person_s_items};
+pub(crate) use layers::{FILE, Given, Layer, PREFIX, gather, of_the_person};
+pub(crate) use read::{Manner, read};
+pub(crate) use resolve::{Resolved, Wishes, mode, resolve};
+pub(crate) use schema::schema;
+pub(crate) use show::{Document, draw, draw_file};
 
 /// The known name nearest to what was typed, if it is near enough to be a slip.
 pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {

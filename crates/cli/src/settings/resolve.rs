@@ -1,166 +1,197 @@
-//! What the file, the flags and the project come to for one run.
+//! What all layers and the project come to for one run.
 
-use std::{fs, path::Path};
+use std::path::{Component, Path};
 
-use tribunal_bmad::{CONFIG_PATH, Config};
 use tribunal_core::{
-    ids::AgentName,
     level::{Goal, Level, Tier},
-    limits::Limits,
-    settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
+    limits::{Cost, Limits},
+    settings::{Settings, TaskSettings},
     subject::Subject,
 };
+use tribunal_report::Mode;
 
 use super::{
-    nearest,
-    raw::{self, FILE, RawAgent, RawAgents, RawDriver, RawLimits, RawTasks},
+    agents::{agents, items},
+    kind::Value,
+    layers::{self, Effective, FILE, Flag, Given},
 };
-use crate::complaint::Complaint;
+use crate::{complaint::Complaint, trust::Item};
 
 /// What a person asked for on the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
-    pub tier: Option<Tier>,
-    pub level: Option<Level>,
-    pub goal: Option<Goal>,
-    pub agent: Option<String>,
-    pub no_fix: bool,
+    pub given: Given,
     /// Scripts take their time: somebody is watching.
     pub paced: bool,
 }
 
-/// Flags win over the file, the file over BMAD's settings, those over the defaults.
-pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<Settings, Complaint> {
-    let raw = raw::read(root)?;
-    Ok(Settings {
-        subject,
-        tier: wishes.tier.or(raw.tier).unwrap_or_default(),
-        level: wishes.level.or(raw.level),
-        goal: wishes.goal.or(raw.goal).unwrap_or_default(),
-        fix: !wishes.no_fix,
-        limits: limits(&raw.limits),
-        tasks: tasks(&raw.tasks),
-        agents: agents(&raw.agents, wishes, root)?,
-        verify: raw.verify,
-        reviews: reviews(root, raw.output_folder.as_deref())?,
-    })
-}
-
-fn limits(raw: &RawLimits) -> Limits {
-    let default = Limits::default();
-    Limits {
-        rounds: raw.max_review_rounds.map_or(default.rounds, Into::into),
-        fix_iterations: raw.max_fix_iterations.map_or(default.fix_iterations, Into::into),
-        failures: raw.max_failures.map_or(default.failures, Into::into),
-        findings: raw.max_findings.map_or(default.findings, Into::into),
-        runtime_ms: raw.max_runtime_minutes.map_or(default.runtime_ms, |m| m.get().saturating_mul(60_000)),
-        cost: raw.max_cost.unwrap_or(default.cost),
-        tokens: raw.max_tokens.map_or(default.tokens, Into::into),
-    }
-}
-
-fn tasks(raw: &RawTasks) -> TaskSettings {
-    let default = TaskSettings::default();
-    let ms = |seconds: Option<std::num::NonZeroU64>, default: u64| {
-        seconds.map_or(default, |seconds| seconds.get().saturating_mul(1000))
-    };
-    TaskSettings {
-        required_issues: raw.required_issues.unwrap_or(default.required_issues),
-        max_concurrent_fixers: raw.max_concurrent_fixers.map_or(default.max_concurrent_fixers, Into::into),
-        max_issues_per_agent: raw.max_issues_per_agent.map_or(default.max_issues_per_agent, Into::into),
-        reviewer_timeout_ms: ms(raw.reviewer_timeout, default.reviewer_timeout_ms),
-        party_timeout_ms: ms(raw.party_timeout, default.party_timeout_ms),
-        fixer_timeout_ms: ms(raw.fixer_timeout, default.fixer_timeout_ms),
-        retry_after_ms: raw.retry_after.map_or(default.retry_after_ms, |s| s.saturating_mul(1000)),
-    }
-}
-
-fn agents(raw: &RawAgents, wishes: &Wishes, root: &Path) -> Result<Vec<AgentSpec>, Complaint> {
-    let used: Vec<String> = match &wishes.agent {
-        Some(agent) => vec![agent.clone()],
-        None if raw.used.is_empty() && raw.named.len() == 1 => raw.named.keys().cloned().collect(),
-        None => raw.used.clone(),
-    };
-    if used.is_empty() {
-        return Err(no_agent(root, raw));
-    }
-    used.iter().map(|name| agent(name, raw, wishes, root)).collect()
-}
-
-fn no_agent(root: &Path, raw: &RawAgents) -> Complaint {
-    let file = root.join(FILE);
-    if !raw.named.is_empty() {
-        return Complaint::usage(format!("{} names agents but does not say which take part", file.display()))
-            .todo("add under `agents:` a line `use: [NAME]`, or say --agent NAME");
-    }
-    Complaint::usage("no agent is set")
-        .why("Nothing was started. A review needs an agent: a command that reads a prompt and prints an answer.")
-        .todo(format!("write into {}: agents: {{use: [mine], mine: {{driver: command, argv: [my-agent]}}}}", file.display()))
-        .todo("or see it work without one: tribunal demo")
-}
-
-fn agent(name: &str, raw: &RawAgents, wishes: &Wishes, root: &Path) -> Result<AgentSpec, Complaint> {
-    let file = root.join(FILE);
-    let Some(spec) = raw.named.get(name) else {
-        let known: Vec<&str> = raw.named.keys().map(String::as_str).collect();
-        let complaint = Complaint::usage(format!("there is no agent `{name}` in {}", file.display()));
-        return Err(match nearest(name, &known) {
-            Some(near) => complaint.todo(format!("did you mean `{near}`?")),
-            None => complaint.todo(format!("define it there; defined are: {}", known.join(", "))),
-        });
-    };
-    let driver = driver(name, spec, wishes.paced)?;
-    if let DriverSpec::Replay { script, .. } = &driver
-        && !root.join(script).is_file()
-    {
-        return Err(Complaint::usage(format!("agent `{name}`: its script {script} does not exist"))
-            .todo(format!("correct `script:` in {}", file.display())));
-    }
-    Ok(AgentSpec { name: AgentName::new(name), driver })
-}
-
-fn driver(name: &str, spec: &RawAgent, paced: bool) -> Result<DriverSpec, Complaint> {
-    let wrong =
-        |what: &str| Complaint::usage(format!("agent `{name}`: {what}")).todo("tribunal schema settings");
-    match (spec.driver, &spec.script) {
-        (RawDriver::Command, Some(_)) => Err(wrong("a `command` agent has `argv`, not `script`")),
-        (RawDriver::Command, None) if spec.argv.is_empty() => Err(wrong("a `command` agent needs `argv`")),
-        (RawDriver::Command, None) => Ok(DriverSpec::Command { argv: spec.argv.clone() }),
-        (RawDriver::Replay, None) => Err(wrong("a `replay` agent needs `script`")),
-        (RawDriver::Replay, Some(_)) if !spec.argv.is_empty() => {
-            Err(wrong("a `replay` agent has `script`, not `argv`"))
+impl Wishes {
+    /// A flag with a name of its own, for instance `--tier 3`.
+    #[must_use]
+    pub fn flag(mut self, name: &str, path: &str, text: Option<String>) -> Wishes {
+        if let Some(text) = text {
+            self.given.flags.push(Flag { name: name.to_string(), path: path.to_string(), text });
         }
-        (RawDriver::Replay, Some(script)) => Ok(DriverSpec::Replay { script: script.clone(), paced }),
+        self
+    }
+
+    /// `--set KEY=VALUE`.
+    pub fn set(mut self, pairs: &[String]) -> Result<Wishes, Complaint> {
+        for pair in pairs {
+            let (path, text) = pair.split_once('=').ok_or_else(|| {
+                Complaint::usage(format!("--set {pair}: it has no value"))
+                    .todo("write KEY=VALUE, for instance: --set limits.max_cost=2.50")
+            })?;
+            let flag =
+                Flag { name: format!("--set {path}"), path: path.trim().into(), text: text.trim().into() };
+            self.given.flags.push(flag);
+        }
+        Ok(self)
     }
 }
 
-/// `{output_folder}/reviews`, or `.tribunal/reviews` where there is no BMAD.
-fn reviews(root: &Path, said: Option<&str>) -> Result<String, Complaint> {
-    let folder = match said {
-        Some(folder) => folder.trim_end_matches('/').to_string(),
-        None => match fs::read_to_string(root.join(CONFIG_PATH)) {
-            Ok(text) => {
-                let parsed = Config::parse(&text);
-                if let Some(problem) = parsed.problem {
-                    let first = problem.lines().next().unwrap_or_default().to_string();
-                    return Err(Complaint::usage(format!("{CONFIG_PATH}: {first}"))
-                        .why("Without it the output folder is not known. Nothing was started.")
-                        .todo("correct the file, or set `output_folder` in tribunal.yaml"));
-                }
-                parsed.config.output_folder().to_string()
-            }
-            Err(_) => ".tribunal".to_string(),
-        },
+/// Everything a command needs to know before it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    /// What the run is pinned to.
+    pub settings: Settings,
+    /// How much is shown; not pinned, every life of a run may show as much as it likes.
+    pub progress: Option<Mode>,
+    /// What would run, and came with the project.
+    pub items: Vec<Item>,
+}
+
+pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<Resolved, Complaint> {
+    let effective = layers::gather(root, &wishes.given)?;
+    let agents = agents(&effective, wishes.paced, root)?;
+    let settings = Settings {
+        subject,
+        tier: u8::try_from(whole(&effective, "tier")).ok().and_then(Tier::new).unwrap_or_default(),
+        level: level(&effective),
+        goal: if is_word(&effective, "goal", "critical-only") { Goal::CriticalOnly } else { Goal::ZeroOpen },
+        fix: !matches!(effective.get("fix"), Some(Value::Flag(false))),
+        limits: limits(&effective),
+        tasks: tasks(&effective),
+        agents,
+        verify: list(&effective, "verify"),
+        reviews: reviews(&effective)?,
     };
-    if folder.is_empty() {
-        return Err(
-            Complaint::usage("the output folder is empty").todo("name a folder below the project's root")
-        );
+    let items = items(&effective, &settings);
+    Ok(Resolved { settings, progress: mode(&effective), items })
+}
+
+/// How much is shown, for commands that start nothing anew.
+pub(crate) fn mode(effective: &Effective) -> Option<Mode> {
+    text(effective, "progress.mode").and_then(Mode::parse)
+}
+
+fn whole(effective: &Effective, path: &str) -> u64 {
+    match effective.get(path) {
+        Some(Value::Whole(number)) => *number,
+        _ => 0,
     }
-    let inside = Path::new(&folder).components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    if !inside {
-        return Err(Complaint::usage(format!("output folder `{folder}` is outside the project"))
-            .todo("name a folder below the project's root"));
+}
+
+fn count(effective: &Effective, path: &str) -> u32 {
+    u32::try_from(whole(effective, path)).unwrap_or(u32::MAX)
+}
+
+fn ms(effective: &Effective, path: &str) -> u64 {
+    whole(effective, path).saturating_mul(1000)
+}
+
+pub(super) fn text<'a>(effective: &'a Effective, path: &str) -> Option<&'a str> {
+    match effective.get(path) {
+        Some(Value::Text(text)) => Some(text),
+        _ => None,
     }
-    Ok(format!("{folder}/reviews"))
+}
+
+fn is_word(effective: &Effective, path: &str, word: &str) -> bool {
+    text(effective, path) == Some(word)
+}
+
+pub(super) fn list(effective: &Effective, path: &str) -> Vec<String> {
+    match effective.get(path) {
+        Some(Value::List(list)) => list.clone(),
+        _ => Vec::new(),
+    }
+}
+
+fn level(effective: &Effective) -> Option<Level> {
+    match text(effective, "level")? {
+        "minimal" => Some(Level::Minimal),
+        "dual" => Some(Level::Dual),
+        _ => Some(Level::Full),
+    }
+}
+
+fn limits(effective: &Effective) -> Limits {
+    Limits {
+        rounds: count(effective, "limits.max_review_rounds"),
+        fix_iterations: count(effective, "limits.max_fix_iterations"),
+        failures: count(effective, "limits.max_failures"),
+        findings: count(effective, "limits.max_findings"),
+        runtime_ms: ms(effective, "limits.max_runtime_minutes"),
+        cost: match effective.get("limits.max_cost") {
+            Some(Value::Real(amount)) => Cost::of(*amount),
+            _ => Cost::default(),
+        },
+        tokens: whole(effective, "limits.max_tokens"),
+    }
+}
+
+fn tasks(effective: &Effective) -> TaskSettings {
+    TaskSettings {
+        required_issues: count(effective, "tasks.required_issues"),
+        max_concurrent_fixers: count(effective, "tasks.max_concurrent_fixers"),
+        max_issues_per_agent: count(effective, "tasks.max_issues_per_agent"),
+        reviewer_timeout_ms: ms(effective, "tasks.reviewer_timeout"),
+        party_timeout_ms: ms(effective, "tasks.party_timeout"),
+        elicitation_timeout_ms: effective
+            .get("tasks.elicitation_timeout")
+            .map(|_| ms(effective, "tasks.elicitation_timeout")),
+        fixer_timeout_ms: ms(effective, "tasks.fixer_timeout"),
+        idle_timeout_ms: ms(effective, "tasks.idle_timeout"),
+        retry_after_ms: ms(effective, "tasks.retry_after"),
+    }
+}
+
+/// Where a setting was set, for people.
+pub(super) fn place(effective: &Effective, path: &str) -> String {
+    effective.origin(path).map_or_else(|| "the settings".to_string(), ToString::to_string)
+}
+
+/// `reviews_folder`, else `{output_folder}/reviews`; the output folder is BMAD's, or `.tribunal` where there is no BMAD.
+fn reviews(effective: &Effective) -> Result<String, Complaint> {
+    let output = match text(effective, "output_folder") {
+        Some(said) => inside(effective, "output_folder", said)?,
+        None if effective.bmad => "_bmad-output".to_string(),
+        None => ".tribunal".to_string(),
+    };
+    match text(effective, "reviews_folder") {
+        Some(said) => inside(effective, "reviews_folder", &said.replace("{output_folder}", &output)),
+        None => Ok(format!("{output}/reviews")),
+    }
+}
+
+/// BMAD writes `{project-root}/_bmad-output`, or `_bmad-output`, or `./_bmad-output/`.
+fn inside(effective: &Effective, path: &str, said: &str) -> Result<String, Complaint> {
+    let folder = said.trim();
+    let folder = folder.strip_prefix("{project-root}").map_or(folder, |rest| rest.trim_start_matches('/'));
+    let folder = folder.trim_start_matches("./").trim_end_matches('/');
+    let inside = Path::new(folder).components().all(|part| matches!(part, Component::Normal(_)));
+    if inside && !folder.is_empty() && !folder.contains('{') {
+        return Ok(folder.to_string());
+    }
+    let what = if folder.is_empty() {
+        "is the project itself".to_string()
+    } else if folder.contains('{') {
+        "has a part in braces that is not known; known are {project-root} and {output_folder}".to_string()
+    } else {
+        "is outside the project".to_string()
+    };
+    Err(Complaint::usage(format!("{}: `{path}` is `{said}`, which {what}", place(effective, path)))
+        .why("Nothing was started.")
+        .todo(format!("name a folder below the project's root, here or as `{path}` in {FILE}")))
 }

@@ -13,7 +13,11 @@ pub const TRIBUNAL: &str = env!("CARGO_BIN_EXE_tribunal");
 pub const PRD: &str = "_bmad-output/planning-artifacts/prd.md";
 
 pub struct Sandbox {
+    /// Holds the project, and beside it what belongs to the person.
     folder: tempfile::TempDir,
+    root: PathBuf,
+    /// Whether the project's commands are trusted before they run, as after the first yes of a person.
+    trusting: bool,
 }
 
 pub struct Ran {
@@ -24,7 +28,21 @@ pub struct Ran {
 
 impl Sandbox {
     pub fn new() -> Sandbox {
-        Sandbox { folder: tempfile::tempdir().unwrap() }
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        fs::create_dir(&root).unwrap();
+        Sandbox { folder, root, trusting: true }
+    }
+
+    /// The same with a person who has trusted nothing yet.
+    pub fn wary(mut self) -> Sandbox {
+        self.trusting = false;
+        self
+    }
+
+    /// What belongs to the person and to no project.
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
     }
 
     /// The bundled demo project, with its agent replaced by the test kit's, run as a plain command.
@@ -60,8 +78,29 @@ impl Sandbox {
         sandbox
     }
 
+    /// A one-page document and a shell script as the agent; its answer is what it prints.
+    pub fn with_agent(script: &str) -> Sandbox {
+        let sandbox = Sandbox::scripted("");
+        sandbox.write("agent.sh", script);
+        let path = sandbox.path("agent.sh");
+        sandbox.write(
+            "tribunal.yaml",
+            &format!(
+                "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {path:?}]}}}}\n\
+                 tasks: {{retry_after: 0, required_issues: 0}}\n"
+            ),
+        );
+        sandbox
+    }
+
+    /// Adds a line to the settings.
+    pub fn set(&self, line: &str) {
+        let settings = self.read("tribunal.yaml");
+        self.write("tribunal.yaml", &format!("{settings}{line}\n"));
+    }
+
     pub fn root(&self) -> &Path {
-        self.folder.path()
+        &self.root
     }
 
     pub fn path(&self, file: &str) -> PathBuf {
@@ -79,6 +118,15 @@ impl Sandbox {
     }
 
     pub fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
+        let runs = args.iter().any(|arg| arg.as_ref() == "review" || arg.as_ref() == "resume");
+        if self.trusting && runs {
+            // Settings that cannot be read have nothing to trust; the command under test says so.
+            let _ = self.bare(&["trust", "--yes"]).output().unwrap();
+        }
+        self.bare(args)
+    }
+
+    fn bare<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         let mut command = Command::new(TRIBUNAL);
         command
             .args(args)
@@ -86,7 +134,16 @@ impl Sandbox {
             .env_remove("NO_COLOR")
             .env_remove("TRIBUNAL_FAULT")
             .stdin(Stdio::null());
+        self.at_home(&mut command);
         command
+    }
+
+    /// So that nothing of the person who runs the tests is read or written.
+    pub fn at_home(&self, command: &mut Command) {
+        command
+            .env("HOME", self.home())
+            .env("XDG_STATE_HOME", self.home().join("state"))
+            .env("XDG_CONFIG_HOME", self.home().join("config"));
     }
 
     pub fn run(&self, args: &[&str]) -> Ran {

@@ -56,6 +56,9 @@ fn every_document_names_its_schema_and_fits_it() {
         (&["review", "plan.md", "--dry-run"], "tribunal.plan/1", "plan"),
         (&["inspect", "findings", "answer.txt"], "tribunal.inspect/1", "inspect"),
         (&["inspect", "response", "answer.txt"], "tribunal.inspect/1", "inspect"),
+        (&["inspect", "settings"], "tribunal.settings/1", "inspect-settings"),
+        (&["inspect", "settings", "tribunal.yaml"], "tribunal.settings/1", "inspect-settings"),
+        (&["trust", "--list"], "tribunal.trust/1", "trust"),
     ] {
         let document = sandbox.json(args);
         assert_eq!(document["schema"], name);

@@ -209,7 +209,7 @@ fn the_first_interrupt_lets_agents_finish_and_the_second_ends_them() {
     signal(&child, Signal::INT);
     let mut notice = String::new();
     notices.read_line(&mut notice).unwrap();
-    assert_eq!(notice, "[i] stopping: 1 agent may finish; Ctrl-C again ends it now\n");
+    assert_eq!(notice, "[i] stopping: 1 agent may finish; Ctrl-C again to end now\n");
     signal(&child, Signal::INT);
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();

@@ -10,7 +10,7 @@ use crate::{
     effect::{Effect, Reply},
     host::{Host, Parked},
     ids::Key,
-    limits::Usage,
+    limits::{Spent, Usage, task_ms},
     reason::{Fault, FaultKind},
 };
 
@@ -38,11 +38,14 @@ pub(super) async fn consult(
     host: &dyn Host,
     key: &Key,
     mut task: Task,
+    spent: &Spent,
     judge: impl Fn(&Content) -> Option<String>,
 ) -> Result<Consulted, Parked> {
     let mut came = Consulted::default();
+    let own_ms = task.timeout_ms;
     for key in [key.clone(), key.child("again")] {
         let first = came.usages.is_empty();
+        task.timeout_ms = task_ms(own_ms, &host.settings().limits, spent, host.now().awake_ms);
         match host.perform(key.clone(), Effect::Ask { task: task.clone() }).await? {
             Reply::Agent(reply) => {
                 came.usages.push(reply.usage);

@@ -17,7 +17,7 @@ use crate::{
     host::{Host, Parked},
     ids::{AgentName, DecisionId, FindingId, Key},
     level::Role,
-    limits::guard,
+    limits::{Spent, guard},
     reason::{Ending, Fault, Reason},
     review::{
         Court, Fix,
@@ -43,10 +43,14 @@ pub(super) async fn fix_iteration(
     let open: Vec<Finding> = court.findings.iter().filter(|f| f.status.is_open()).cloned().collect();
     let mut number = 0;
     for (index, wave) in deal(&open, &settings.tasks).into_iter().enumerate() {
-        if index > 0
-            && let Some(ending) = guard(&settings.limits, &court.spent, host.now().awake_ms, court.valid())
-        {
-            return Ok(Some(ending));
+        let mut wave = wave;
+        if index > 0 {
+            if let Some(ending) = guard(&settings.limits, &court.spent, host.now().awake_ms, court.valid()) {
+                return Ok(Some(ending));
+            }
+            people::look(host, court, &root.child(&format!("wave-{}", index + 1))).await?;
+            // What a person has settled meanwhile needs no fixer.
+            wave = still_open(court, wave);
         }
         host.note(Event::FixersDealt {
             round: court.round,
@@ -62,12 +66,8 @@ pub(super) async fn fix_iteration(
             for id in &hand {
                 court.move_to(host, *id, Status::Assigned, &format!("given to fixer {number}"));
             }
-            working.push(fixer(
-                host,
-                key,
-                task(court, settings.tasks.fixer_timeout_ms, &hand, agent, host),
-                hand,
-            ));
+            let task = task(court, settings.tasks.fixer_timeout_ms, &hand, agent, host);
+            working.push(fixer(host, key, task, hand, court.spent.clone()));
         }
         let mut fault = None;
         while let Some(worked) = working.next().await {
@@ -93,9 +93,21 @@ struct Worked {
     came: Consulted,
 }
 
-async fn fixer(host: &dyn Host, key: Key, task: Task, hand: Vec<FindingId>) -> Result<Worked, Parked> {
+fn still_open(court: &Court, wave: Vec<Vec<FindingId>>) -> Vec<Vec<FindingId>> {
+    let open = |id: &FindingId| court.finding(*id).is_some_and(|finding| finding.status.is_open());
+    let hands = wave.into_iter().map(|hand| hand.into_iter().filter(open).collect());
+    hands.filter(|hand: &Vec<FindingId>| !hand.is_empty()).collect()
+}
+
+async fn fixer(
+    host: &dyn Host,
+    key: Key,
+    task: Task,
+    hand: Vec<FindingId>,
+    spent: Spent,
+) -> Result<Worked, Parked> {
     let agent = task.agent.clone();
-    let came = consult(host, &key, task, |content| match content {
+    let came = consult(host, &key, task, &spent, |content| match content {
         Content::Fixes { .. } => None,
         Content::Unreadable { message } => Some(message.clone()),
         Content::Findings { .. } => Some(String::from("fixes were asked for, not findings")),

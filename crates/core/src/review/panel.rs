@@ -13,7 +13,7 @@ use crate::{
     host::{Host, Parked},
     ids::{AgentName, Key},
     level::{Goal, Role, level_for, panel},
-    limits::Usage,
+    limits::{Spent, Usage},
     merge::{Merged, headline, merge},
     reason::{Ending, Fault, Reason},
     review::{
@@ -67,7 +67,7 @@ pub(super) async fn review_round(
 
     let asked = roles.iter().enumerate().map(|(index, role)| {
         let agent = settings.agents[index % settings.agents.len()].name.clone();
-        seat(host, root.clone(), task(court, settings, round, *role, agent))
+        seat(host, root.clone(), task(court, settings, round, *role, agent), &court.spent)
     });
     let seats = try_join_all(asked).await?;
     let Some(answers) = count(court, &seats, round) else {
@@ -123,17 +123,20 @@ fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: Agent
     };
     let timeout_ms = match role {
         Role::Party => settings.tasks.party_timeout_ms,
+        Role::Elicitation => {
+            settings.tasks.elicitation_timeout_ms.unwrap_or(settings.tasks.reviewer_timeout_ms)
+        }
         _ => settings.tasks.reviewer_timeout_ms,
     };
     let by = Key::new(format!("round-{round}/freeze"));
     Task { agent, brief, place: Workplace::Frozen { by }, timeout_ms }
 }
 
-async fn seat(host: &dyn Host, root: Key, task: Task) -> Result<Seat, Parked> {
+async fn seat(host: &dyn Host, root: Key, task: Task, spent: &Spent) -> Result<Seat, Parked> {
     let (round, role, agent) = (task.brief.round, task.brief.role, task.agent.clone());
     let required = task.brief.required;
     let key = root.child("review").child(role.as_str());
-    let came = consult(host, &key, task, |content| too_thin(content, required)).await?;
+    let came = consult(host, &key, task, spent, |content| too_thin(content, required)).await?;
     let mut raised: Option<Vec<Raised>> = None;
     for (_, reply) in &came.replies {
         if let Content::Findings { raised: more } = &reply.content {

@@ -65,6 +65,7 @@ fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) {
     for request in requests {
         match request {
             Request::Resume => {}
+            Request::Say { text } => court.said.push(text),
             Request::Answer { decision, answer } => answered(host, court, &decision, answer),
         }
     }

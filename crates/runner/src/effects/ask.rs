@@ -21,22 +21,18 @@ use tribunal_core::{
     settings::{AgentSpec, DriverSpec},
     text::cut,
 };
-use tribunal_supervise::{Command, Ended, How, StartError};
+use tribunal_supervise::{Command, Deadlines, Ended, How, StartError};
 
-use super::{Performed, World, fence_git, git_variables, world_fault};
+use super::{Performed, World, world_fault};
 use crate::{
     copies::{Copy, patch_hash},
     merging::unified,
 };
 
-/// Between asking an agent's processes to end and killing them.
-pub(super) const GRACE: Duration = Duration::from_secs(5);
-/// Marks an agent's processes as ours.
-const RUN_VARIABLE: &str = "TRIBUNAL_RUN";
-
-pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Performed {
+/// None: it was ended on the person's word.
+pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Option<Performed> {
     let Some(agent) = world.settings.agents.iter().find(|agent| agent.name == task.agent) else {
-        return world_fault(format!("no agent `{}` is set", task.agent)).into();
+        return Some(world_fault(format!("no agent `{}` is set", task.agent)).into());
     };
     let prepared = {
         let (world, key, task) = (world.clone(), key.clone(), task.clone());
@@ -44,8 +40,8 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Performe
     };
     let (copy, text) = match prepared {
         Ok(Ok(prepared)) => prepared,
-        Ok(Err(problem)) => return world_fault(problem).into(),
-        Err(panicked) => return world_fault(panicked.to_string()).into(),
+        Ok(Err(problem)) => return Some(world_fault(problem).into()),
+        Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
     };
     let prompt = prompt::render(&task.brief, &text);
     let prompt_bytes = prompt.len();
@@ -54,18 +50,20 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Performe
     let performed = match tribunal_supervise::run(command).await {
         Err(cause) => {
             let fault = cannot_start(agent, &cause);
-            return Reply::Failed { fault, usage: Default::default(), output: None, prompt: None }.into();
+            let reply = Reply::Failed { fault, usage: Default::default(), output: None, prompt: None };
+            return Some(reply.into());
         }
+        Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {
             let (world, agent) = (world.clone(), agent.clone());
             let read = move || read(&world, &agent, (&task, prompt_bytes), &copy, ended);
             match tokio::task::spawn_blocking(read).await {
                 Ok(performed) => performed,
-                Err(panicked) => return world_fault(panicked.to_string()).into(),
+                Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
             }
         }
     };
-    with_prompt(performed, masked_prompt)
+    Some(with_prompt(performed, masked_prompt))
 }
 
 /// The folder to work in and the subject's text as it stands there.
@@ -108,21 +106,17 @@ fn command(
     prompt: String,
 ) -> Command {
     let launch = driver::launch(&agent.driver, key, &world.at);
-    let mut env = fence_git(&folder);
-    env.extend(launch.env);
-    env.insert(RUN_VARIABLE.to_string(), world.run.to_string());
-    Command {
-        program: launch.program,
-        args: launch.args,
-        folder,
-        env,
-        without: git_variables(),
-        input: prompt.into_bytes(),
-        deadline: Duration::from_millis(task.timeout_ms),
-        grace: GRACE,
-        on_output: driver::shows_progress(&agent.driver)
-            .then(|| Box::new(watcher(world, agent, key)) as Box<dyn Fn(&[u8]) + Send + Sync>),
+    let mut command = world.command(launch.program, launch.args, folder);
+    command.env.extend(launch.env);
+    command.input = prompt.into_bytes();
+    command.deadlines = Deadlines {
+        total: Duration::from_millis(task.timeout_ms),
+        idle: Duration::from_millis(world.settings.tasks.idle_timeout_ms),
+    };
+    if driver::shows_progress(&agent.driver) {
+        command.output.seen = Some(Box::new(watcher(world, agent, key)));
     }
+    command
 }
 
 /// Passes on what the agent says it is doing, line by line, masked also across the borders of chunks.
@@ -146,7 +140,9 @@ fn watcher(world: &World, agent: &AgentSpec, key: &Key) -> impl Fn(&[u8]) + Send
 fn cannot_start(agent: &AgentSpec, cause: &StartError) -> Fault {
     let kind = match cause {
         StartError::NotFound { .. } => FaultKind::NotInstalled,
-        StartError::NotExecutable { .. } | StartError::Other { .. } => FaultKind::CannotStart,
+        StartError::NotExecutable { .. } | StartError::NoRoom { .. } | StartError::Other { .. } => {
+            FaultKind::CannotStart
+        }
     };
     let relative = match &agent.driver {
         DriverSpec::Command { argv } => argv.first().is_some_and(|p| p.contains('/') && !p.starts_with('/')),
@@ -177,11 +173,13 @@ fn read(
         How::Exited(code) => Some(FaultKind::Exited { code }),
         How::Killed(signal) => Some(FaultKind::Killed { signal }),
         How::TimedOut => Some(FaultKind::TimedOut),
+        How::Silent => Some(FaultKind::Silent),
         How::Flooded => Some(FaultKind::Flood),
+        How::Lost | How::Stopped => Some(FaultKind::Killed { signal: 9 }),
     };
     if let Some(kind) = kind {
         let stderr = world.masker.mask(&ended.stderr.text()).into_owned();
-        let fault = Fault::new(kind, failure(agent, task, ended.how, &stderr));
+        let fault = Fault::new(kind, failure(world, (agent, task), &ended, &stderr));
         let output = format!("{masked}\n--- standard error ---\n{stderr}").into_bytes();
         let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)), prompt: None };
         return Performed { reply, blobs: vec![output] };
@@ -216,12 +214,19 @@ fn read(
     Performed { reply: Reply::Agent(reply), blobs }
 }
 
-fn failure(agent: &AgentSpec, task: &Task, how: How, stderr: &str) -> String {
-    let what = match how {
+fn failure(world: &World, (agent, task): (&AgentSpec, &Task), ended: &Ended, stderr: &str) -> String {
+    let what = match ended.how {
         How::Exited(code) => format!("ended with exit code {code}"),
         How::Killed(signal) => format!("was killed by signal {signal}"),
         How::TimedOut => format!("was not done after {} s", task.timeout_ms / 1000),
-        How::Flooded => "printed without end".to_string(),
+        How::Silent => {
+            let seconds = world.settings.tasks.idle_timeout_ms / 1000;
+            format!("gave no sign of life for {seconds} s (tasks.idle_timeout)")
+        }
+        How::Flooded => {
+            format!("printed without end ({} MB)", ended.stdout.total().max(ended.stderr.total()) >> 20)
+        }
+        How::Lost | How::Stopped => "was lost: its keeper was killed".to_string(),
     };
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let said = if last.is_empty() { String::new() } else { format!(": {}", cut(last.trim(), 200)) };

@@ -16,9 +16,9 @@ use tribunal_core::{
     ids::{Hash, Key},
     text::cut,
 };
-use tribunal_supervise::{Command, How};
+use tribunal_supervise::{Deadlines, How};
 
-use super::{World, ask::GRACE, fence_git, git_variables, world_fault};
+use super::{World, world_fault};
 use crate::{
     copies::{Copy, patch_hash},
     files::{Replacement, write_atomically},
@@ -68,10 +68,12 @@ enum Try {
     },
 }
 
-pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Reply {
+/// None: a check was ended on the person's word; nothing has landed.
+pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<Reply> {
     match land(&world, landing).await {
-        Ok(reply) => reply,
-        Err(cause) => world_fault(format!("landing failed: {cause}")),
+        Ok(reply) => Some(reply),
+        Err(cause) if cause.kind() == io::ErrorKind::Interrupted => None,
+        Err(cause) => Some(world_fault(format!("landing failed: {cause}"))),
     }
 }
 
@@ -246,18 +248,12 @@ async fn check(
 }
 
 async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<Option<Refusal>> {
-    let command = Command {
-        program: "sh".into(),
-        args: vec!["-c".into(), verify.to_string()],
-        env: fence_git(&folder),
-        folder,
-        without: git_variables(),
-        input: Vec::new(),
-        deadline: VERIFY_DEADLINE,
-        grace: GRACE,
-        on_output: None,
-    };
+    let mut command = world.command("sh".into(), vec!["-c".into(), verify.to_string()], folder);
+    command.deadlines = Deadlines { total: VERIFY_DEADLINE, idle: VERIFY_DEADLINE };
     let ended = tribunal_supervise::run(command).await.map_err(io::Error::other)?;
+    if ended.how == How::Stopped {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
     let said = format!("{}{}", ended.stdout.text(), ended.stderr.text());
     let mut output = cut(&world.masker.mask(&said), 2000);
     if output.trim().is_empty() {

@@ -8,9 +8,9 @@ mod land;
 mod own_files;
 mod people;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::Whereabouts;
 use tribunal_core::{
     desk::Ask,
@@ -20,8 +20,9 @@ use tribunal_core::{
     reason::{Fault, FaultKind},
     settings::Settings,
 };
+use tribunal_supervise::{Command, Deadlines, MARK, Output};
 
-use crate::{mask::Masker, project::Project};
+use crate::{host::Stop, mask::Masker, project::Project};
 
 pub(crate) use people::{answers_in_files, remove_page, unusable_answers};
 
@@ -34,7 +35,57 @@ pub(crate) struct World {
     pub masker: Masker,
     pub at: Whereabouts,
     pub progress: UnboundedSender<Progress>,
+    pub keeping: Keeping,
 }
+
+/// How processes are kept.
+#[derive(Debug)]
+pub(crate) struct Keeping {
+    pub keeper: Option<PathBuf>,
+    /// Held by every keeper, too: a free lock means that no process of the run is left.
+    pub locks: Vec<Arc<File>>,
+    /// Marks every process of this run.
+    pub mark: String,
+    /// The person wants to stop.
+    pub stop: watch::Receiver<Stop>,
+    /// What runs is to end now.
+    pub ending: watch::Receiver<bool>,
+}
+
+impl World {
+    /// A command with the run's mark, locks and fences, to be filled in.
+    pub fn command(&self, program: String, args: Vec<String>, folder: PathBuf) -> Command {
+        // Git must not find the person's repository above a copy: a `git reset` there would be theirs.
+        let fence = folder.parent().unwrap_or(&folder).to_string_lossy().into_owned();
+        let env = BTreeMap::from([
+            ("GIT_CEILING_DIRECTORIES".to_string(), fence),
+            (RUN_VARIABLE.to_string(), self.run.to_string()),
+            (MARK.to_string(), self.keeping.mark.clone()),
+        ]);
+        Command {
+            program,
+            args,
+            folder,
+            env,
+            // Variables that would lead git past that fence.
+            without: ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"].map(String::from).to_vec(),
+            input: Vec::new(),
+            deadlines: Deadlines { total: LONGEST, idle: LONGEST },
+            grace: GRACE,
+            output: Output::default(),
+            keeper: self.keeping.keeper.clone(),
+            hold: self.keeping.locks.clone(),
+            stop: Some(self.keeping.ending.clone()),
+        }
+    }
+}
+
+/// Between asking processes to end and killing them.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+/// Nothing is ever unlimited.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Tells an agent's processes which run they work for.
+const RUN_VARIABLE: &str = "TRIBUNAL_RUN";
 
 /// A reply with the blobs it names.
 #[derive(Debug)]
@@ -49,34 +100,28 @@ impl From<Reply> for Performed {
     }
 }
 
-pub(crate) async fn perform(world: Arc<World>, ask: Ask) -> Performed {
+/// None: it was ended on the person's word before it was done. It is asked for again by the next life.
+pub(crate) async fn perform(world: Arc<World>, ask: Ask) -> Option<Performed> {
     let Ask { key, effect, .. } = ask;
-    match effect {
-        Effect::Ask { task } => ask::perform(world, key, task).await,
+    Some(match effect {
+        Effect::Ask { task } => return ask::perform(world, key, task).await,
         Effect::Land { by, patch, allowed, verify } => {
-            land::perform(world, land::Landing { by, patch, allowed, verify }).await.into()
+            let landing = land::Landing { by, patch, allowed, verify };
+            return land::perform(world, landing).await.map(Performed::from);
         }
         Effect::Freeze { subject } => blocking(move || freeze::perform(&world, &key, &subject)).await,
         Effect::Write { file, text } => blocking(move || own_files::perform(&world, &file, &text)).await,
         Effect::Post { decision } => blocking(move || people::post(&world, &decision)).await,
         Effect::Sleep { ms } => {
-            tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
-            Reply::Slept.into()
+            let mut stop = world.keeping.stop.clone();
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(ms)) => Reply::Slept.into(),
+                Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => return None,
+            }
         }
         // The host answers these itself: they are about the run, not about the world.
         Effect::Inbox | Effect::Wait { .. } => Reply::Requests { requests: Vec::new() }.into(),
-    }
-}
-
-/// Git must not find the person's repository above a copy: a `git reset` there would be theirs.
-fn fence_git(folder: &Path) -> BTreeMap<String, String> {
-    let fence = folder.parent().unwrap_or(folder).to_string_lossy().into_owned();
-    BTreeMap::from([("GIT_CEILING_DIRECTORIES".to_string(), fence)])
-}
-
-/// Variables that would lead git past that fence.
-fn git_variables() -> Vec<String> {
-    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"].map(String::from).to_vec()
+    })
 }
 
 /// Work on files goes to a thread of its own.

@@ -1,0 +1,68 @@
+//! `tribunal say RUN TEXT`: a word to the agents, in their next briefs.
+
+use std::io::{Write, stdout};
+
+use serde_json::json;
+use tribunal_core::{
+    effect::Request,
+    view::{Phase, RunView},
+};
+use tribunal_runner::Runner;
+use tribunal_store::Store;
+
+use crate::{complaint::Complaint, context::Context, documents};
+
+/// A brief has little room beside the subject; a longer text belongs into the project.
+const LONGEST: usize = 2000;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The run
+    run: String,
+    /// What to tell its agents
+    #[arg(required = true)]
+    text: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let (store, run) = context.run_meant(&project, Some(&arguments.run))?;
+    let text = arguments.text.join(" ").trim().to_string();
+    check(&text)?;
+    let view = RunView::of(&store.entries(&run, 0)?);
+    if let Phase::Finished(_) = view.phase {
+        return Err(Complaint::usage(format!("run {run} has ended; nobody reads it any more"))
+            .todo("start a new one: tribunal review FILE"));
+    }
+    drop(store);
+    // Nothing secret is ever stored.
+    let text = context.masker().mask(&text).into_owned();
+    Store::open(&project.home())?.request(&run, &Request::Say { text: text.clone() })?;
+    let live = Runner::is_live(&project, &run);
+    if context.json {
+        documents::print(&json!({ "schema": "tribunal.say/1", "run": run, "said": text, "running": live }))?;
+    } else if live {
+        writeln!(stdout(), "the next agents that run {run} starts will be told")?;
+    } else {
+        let resume = format!("{} resume {run}", context.answers.program);
+        writeln!(stdout(), "kept for run {run}; its agents will be told once it goes on: {resume}")?;
+    }
+    Ok(0)
+}
+
+fn check(text: &str) -> Result<(), Complaint> {
+    if text.is_empty() {
+        return Err(
+            Complaint::usage("there is nothing to say").todo("tribunal say RUN \"what they should know\"")
+        );
+    }
+    if text.contains('\0') {
+        return Err(Complaint::usage("the text contains a NUL character"));
+    }
+    if text.chars().count() > LONGEST {
+        return Err(Complaint::usage(format!("that is longer than {LONGEST} characters"))
+            .why("It goes into every brief from here on, beside the subject.")
+            .todo("put it into a file of the project and name that file"));
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! `tribunal trust`: lets the commands of this project run here.
+
+use std::io::{Write, stderr, stdout};
+
+use tribunal_core::view::Phase;
+use tribunal_runner::Project;
+
+use super::runs;
+use crate::{
+    complaint::{Complaint, NEGATIVE},
+    context::Context,
+    documents::{self, Trust, TrustItem},
+    settings::{all_items, gather},
+    trust::{Book, Item, ask},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Do not ask, also on a terminal
+    #[arg(long)]
+    yes: bool,
+    /// Only show the commands, and which of them are trusted
+    #[arg(long, conflicts_with_all = ["yes", "forget"])]
+    list: bool,
+    /// Take it back: no command of this project is trusted any more
+    #[arg(long, conflicts_with = "yes")]
+    forget: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let root = project.root();
+    let mut book = Book::open(context)?;
+    if arguments.forget {
+        let gone = book.forget(root)?;
+        return report(context, &project, &[], &book, &format!("{gone} commands are no longer trusted here"));
+    }
+    let items = items(context, &project)?;
+    let new: Vec<&Item> = items.iter().filter(|item| !book.trusts(root, item)).collect();
+    if arguments.list || new.is_empty() {
+        let closing = match (items.len(), new.len()) {
+            (0, _) => "this project has no commands that would need trust".to_string(),
+            (_, 0) => "all of them are trusted".to_string(),
+            (_, new) => format!("{new} not trusted; to trust: {} trust", context.answers.program),
+        };
+        return report(context, &project, &items, &book, &closing);
+    }
+    // Typing the command is the consent where nobody can be asked; it shows what it trusts.
+    if !arguments.yes && context.can_ask() && !ask(context, &new)? {
+        writeln!(stderr(), "[i] nothing was trusted")?;
+        return Ok(NEGATIVE);
+    }
+    book.add(root, new.iter().copied())?;
+    let new = new.len();
+    report(context, &project, &items, &book, &format!("{new} newly trusted; a changed command asks again"))
+}
+
+/// What the project's files define, and what runs that can go on were started with.
+fn items(context: &Context, project: &Project) -> Result<Vec<Item>, Complaint> {
+    let mut items = all_items(&gather(project.root(), &context.wishes().given)?);
+    if let Some(store) = context.journal(project)? {
+        for (view, _) in runs::all(&store, project)? {
+            if let Some(settings) =
+                view.settings.as_ref().filter(|_| !matches!(view.phase, Phase::Finished(_)))
+            {
+                items.extend(Item::of(settings));
+            }
+        }
+    }
+    let mut distinct: Vec<Item> = Vec::new();
+    for item in items {
+        if !distinct.contains(&item) {
+            distinct.push(item);
+        }
+    }
+    Ok(distinct)
+}
+
+fn report(
+    context: &Context,
+    project: &Project,
+    items: &[Item],
+    book: &Book,
+    closing: &str,
+) -> Result<u8, Complaint> {
+    let root = project.root();
+    let masker = context.masker();
+    if context.json {
+        let rows = items.iter().map(|item| TrustItem {
+            kind: item.kind(),
+            agent: match item {
+                Item::Agent { name, .. } => Some(name.clone()),
+                Item::Verify { .. } => None,
+            },
+            command: masker.mask(&item.command()).into_owned(),
+            trusted: book.trusts(root, item),
+        });
+        let project = root.display().to_string();
+        documents::print(&Trust { schema: "tribunal.trust/1", project, items: rows.collect() })?;
+        return Ok(0);
+    }
+    let mut out = stdout().lock();
+    for item in items {
+        let word = if book.trusts(root, item) { "trusted" } else { "not trusted" };
+        // Never cut, however narrow the screen is: what is hidden cannot be trusted.
+        writeln!(out, "{word:<12} {}", masker.mask(&item.to_string()))?;
+    }
+    let gone = book.count(root).saturating_sub(items.iter().filter(|item| book.trusts(root, item)).count());
+    if !items.is_empty() && gone > 0 {
+        writeln!(out, "{gone} more were trusted earlier and are no longer in the settings")?;
+    }
+    writeln!(out, "{closing}")?;
+    Ok(0)
+}

@@ -1,0 +1,227 @@
+//! What the value of a setting may be, and what is said when it is not that.
+//!
+//! Only the value is looked at here; which setting has which kind stands in [`super::table`].
+
+use std::fmt;
+
+use serde_json::{Value as Json, json};
+
+use super::{
+    nearest,
+    tree::{Form, Node},
+};
+
+/// A day: no task and no run is meant to be longer.
+const DAY: u64 = 24 * 60 * 60;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Whole {
+        min: u64,
+        max: u64,
+    },
+    /// Whole seconds, at least so many, at most a day.
+    Seconds {
+        min: u64,
+    },
+    /// Whole minutes, at most a day; kept as seconds.
+    Minutes,
+    /// 0 to 100.
+    Percent,
+    /// 0.0 to 1.0.
+    Fraction,
+    /// Money: more than 0.
+    Cost,
+    Words(&'static [&'static str]),
+    /// 0 to 4, or `auto-suggest`, which leaves it to Tribunal.
+    TierOrSuggested,
+    Flag,
+    Text,
+    /// A name, or `false` for none.
+    TextOrNo,
+    List,
+    ListOf(&'static [&'static str]),
+    /// One name where Tribunal keeps a list.
+    One,
+    /// Relative to the project's root; that it stays inside is looked at when it is used.
+    Folder,
+    /// Taken as it stands and not looked into.
+    Anything,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Whole(u64),
+    Real(f64),
+    Flag(bool),
+    Text(String),
+    List(Vec<String>),
+}
+
+/// A value that is not allowed: what stands there, and the slip that may explain it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slip {
+    pub stands: String,
+    pub hint: Option<String>,
+}
+
+impl Kind {
+    /// None: what stands there leaves it to Tribunal.
+    pub(super) fn read(self, node: &Node) -> Result<Option<Value>, Slip> {
+        match (&node.form, self) {
+            (_, Kind::Anything) => Ok(Some(Value::Text("as it stands there".into()))),
+            (Form::Scalar(text), _) => self.read_text(text),
+            (Form::List(items), Kind::List | Kind::ListOf(_)) => self.read_list(items).map(Some),
+            (Form::List(_), _) => Err(slip("a list", None)),
+            (Form::Map(_), _) => Err(slip("keys and values of its own", None)),
+            (Form::Nothing, _) => Err(slip("nothing", Some("write a value, or remove the line".into()))),
+        }
+    }
+
+    fn read_text(self, text: &str) -> Result<Option<Value>, Slip> {
+        let value = match self {
+            Kind::TierOrSuggested if text == "auto-suggest" => return Ok(None),
+            Kind::Whole { .. } | Kind::Seconds { .. } | Kind::Percent | Kind::TierOrSuggested => {
+                whole(text).filter(|number| self.range().contains(number)).map(Value::Whole)
+            }
+            Kind::Minutes => whole(text)
+                .filter(|number| self.range().contains(number))
+                .map(|minutes| Value::Whole(minutes * 60)),
+            Kind::Fraction => real(text).filter(|number| (0.0..=1.0).contains(number)).map(Value::Real),
+            Kind::Cost => real(text).filter(|number| *number > 0.0 && *number <= 1e6).map(Value::Real),
+            Kind::Words(words) => word(text, words).map(Value::Text),
+            Kind::Flag => flag(text).map(Value::Flag),
+            Kind::TextOrNo if flag(text) == Some(false) => Some(Value::Flag(false)),
+            Kind::Text | Kind::TextOrNo | Kind::Folder => some_text(text).map(Value::Text),
+            Kind::One => some_text(text).map(|name| Value::List(vec![name])),
+            Kind::List | Kind::ListOf(_) | Kind::Anything => None,
+        };
+        value.map(Some).ok_or_else(|| slip(&format!("`{text}`"), super::hints::hint(self, text)))
+    }
+
+    fn read_list(self, items: &[Node]) -> Result<Value, Slip> {
+        let mut list = Vec::new();
+        for item in items {
+            let Form::Scalar(text) = &item.form else {
+                return Err(slip("a list with something in it that is no text", None));
+            };
+            let known = match self {
+                Kind::ListOf(words) => word(text, words),
+                _ => some_text(text),
+            };
+            list.push(known.ok_or_else(|| slip(&format!("`{text}`"), super::hints::hint(self, text)))?);
+        }
+        Ok(Value::List(list))
+    }
+
+    pub(super) fn range(self) -> std::ops::RangeInclusive<u64> {
+        match self {
+            Kind::Whole { min, max } => min..=max,
+            Kind::Seconds { min } => min..=DAY,
+            Kind::Minutes => 1..=DAY / 60,
+            Kind::TierOrSuggested => 0..=4,
+            _ => 0..=100,
+        }
+    }
+
+    /// For people: what may stand there.
+    pub fn allowed(self) -> String {
+        let (min, max) = (self.range().start().to_string(), self.range().end().to_string());
+        match self {
+            Kind::Whole { .. } => format!("a whole number, {min} to {max}"),
+            Kind::Seconds { .. } => format!("seconds, {min} to {max}"),
+            Kind::Minutes => format!("minutes, {min} to {max}"),
+            Kind::Percent => "a percentage, 0 to 100".into(),
+            Kind::Fraction => "a fraction, 0.0 to 1.0".into(),
+            Kind::Cost => "an amount of money, more than 0".into(),
+            Kind::Words(words) => words.join(" | "),
+            Kind::TierOrSuggested => "a tier, 0 to 4, or auto-suggest".into(),
+            Kind::Flag => "true | false".into(),
+            Kind::Text => "a text".into(),
+            Kind::TextOrNo => "a name, or false".into(),
+            Kind::List => "a list, [a, b]".into(),
+            Kind::ListOf(words) => format!("a list of {}", words.join(" | ")),
+            Kind::One => "a name".into(),
+            Kind::Folder => "a folder in the project".into(),
+            Kind::Anything => "anything".into(),
+        }
+    }
+
+    /// The same for editors.
+    pub fn schema(self) -> Json {
+        let (min, max) = (*self.range().start(), *self.range().end());
+        match self {
+            Kind::Whole { .. } | Kind::Seconds { .. } | Kind::Minutes | Kind::Percent => {
+                json!({ "type": "integer", "minimum": min, "maximum": max })
+            }
+            Kind::TierOrSuggested => json!({ "enum": ["auto-suggest", 0, 1, 2, 3, 4] }),
+            Kind::Fraction => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+            Kind::Cost => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1e6 }),
+            Kind::Words(words) => json!({ "enum": words }),
+            Kind::Flag => json!({ "type": "boolean" }),
+            Kind::Text | Kind::One | Kind::Folder => json!({ "type": "string" }),
+            Kind::TextOrNo => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
+            Kind::List => json!({ "type": "array", "items": { "type": "string" } }),
+            Kind::ListOf(words) => json!({ "type": "array", "items": { "enum": words } }),
+            Kind::Anything => json!({}),
+        }
+    }
+}
+
+fn slip(stands: &str, hint: Option<String>) -> Slip {
+    Slip { stands: stands.to_string(), hint }
+}
+
+pub(super) fn whole(text: &str) -> Option<u64> {
+    text.replace('_', "").parse().ok()
+}
+
+pub(super) fn real(text: &str) -> Option<f64> {
+    text.replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
+fn flag(text: &str) -> Option<bool> {
+    match text.to_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// `quiet` is how some call it; what is kept is the word of the list.
+fn word(text: &str, words: &[&str]) -> Option<String> {
+    let text = if text == "quiet" { "silent" } else { text };
+    words.iter().find(|known| **known == text).map(|known| known.to_string())
+}
+
+fn some_text(text: &str) -> Option<String> {
+    (!text.trim().is_empty() && !text.contains('\0')).then(|| text.to_string())
+}
+
+pub(super) fn nearest_word(text: &str, words: &[&'static str]) -> Option<&'static str> {
+    nearest(text, words)
+}
+
+impl Value {
+    pub fn json(&self) -> Json {
+        match self {
+            Value::Whole(number) => json!(number),
+            Value::Real(number) => json!(number),
+            Value::Flag(flag) => json!(flag),
+            Value::Text(text) => json!(text),
+            Value::List(list) => json!(list),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Whole(number) => write!(f, "{number}"),
+            Value::Real(number) => write!(f, "{number:.2}"),
+            Value::Flag(flag) => write!(f, "{flag}"),
+            Value::Text(text) => f.write_str(text),
+            Value::List(list) => write!(f, "[{}]", list.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Where settings come from, in the order in which they win: the built-in ones, the user's file, BMAD's file, the project's
+//! file, the environment, flags. Every value keeps its origin.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use tribunal_bmad::CONFIG_PATH;
+
+use super::{
+    kind::Value,
+    nearest,
+    read::{self, Manner, Problem, Reading},
+    table::{self, NAME},
+};
+use crate::complaint::Complaint;
+
+/// The file's name in a project's root.
+pub(crate) const FILE: &str = "tribunal.yaml";
+
+/// What the program was given beside the project; see `context`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// The user's own file, whether it exists or not.
+    pub user_file: Option<PathBuf>,
+    /// Variables whose names begin with [`PREFIX`].
+    pub variables: Vec<(String, String)>,
+    pub flags: Vec<Flag>,
+}
+
+/// One setting from the command line.
+#[derive(Clone, Debug)]
+pub(crate) struct Flag {
+    /// As it was typed, for instance `--tier`.
+    pub name: String,
+    pub path: String,
+    pub text: String,
+}
+
+pub(crate) const PREFIX: &str = "TRIBUNAL_";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer {
+    Default,
+    User,
+    Bmad,
+    Project,
+    Environment,
+    Flags,
+}
+
+impl Layer {
+    /// Whether it came with the project, that is from somebody who is perhaps not the person who runs it.
+    pub fn is_the_project_s(self) -> bool {
+        matches!(self, Layer::Bmad | Layer::Project)
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Layer::Default => "default",
+            Layer::User => "user",
+            Layer::Bmad => "bmad",
+            Layer::Project => "project",
+            Layer::Environment => "environment",
+            Layer::Flags => "flags",
+        }
+    }
+}
+
+/// Where a value was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub layer: Layer,
+    /// The file, the variable or the flag.
+    pub name: String,
+    pub line: Option<usize>,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.layer, self.line) {
+            (Layer::Default, _) => f.write_str("default"),
+            (_, Some(line)) => write!(f, "{}:{line}", self.name),
+            (_, None) => f.write_str(&self.name),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Setting {
+    pub value: Value,
+    pub origin: Origin,
+}
+
+/// What all layers come to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Effective {
+    pub values: BTreeMap<String, Setting>,
+    /// Whether the project has BMAD's file.
+    pub bmad: bool,
+}
+
+impl Effective {
+    fn defaults() -> Effective {
+        let mut effective = Effective::default();
+        let origin = || Origin { layer: Layer::Default, name: String::new(), line: None };
+        for row in table::rows().filter(|row| !row.default.is_empty()) {
+            if let Ok(Some(value)) = read::read_given(row.kind, row.default) {
+                effective.values.insert(row.path.to_string(), Setting { value, origin: origin() });
+            }
+        }
+        effective
+    }
+
+    fn take(&mut self, layer: Layer, file: &str, reading: Reading) {
+        // Whoever defines an agent anew means all of it, not a mixture with somebody else's of the same name.
+        let agents: Vec<String> =
+            reading.found.iter().filter_map(|found| agent_prefix(&found.path)).collect();
+        self.values.retain(|path, _| !agents.iter().any(|agent| path.starts_with(agent)));
+        for found in reading.found {
+            let origin = Origin { layer, name: file.to_string(), line: Some(found.line) };
+            self.values.insert(found.path, Setting { value: found.value, origin });
+        }
+    }
+
+    pub fn get(&self, path: &str) -> Option<&Value> {
+        self.values.get(path).map(|setting| &setting.value)
+    }
+
+    pub fn origin(&self, path: &str) -> Option<&Origin> {
+        self.values.get(path).map(|setting| &setting.origin)
+    }
+}
+
+/// `agents.mine.` of `agents.mine.argv`.
+fn agent_prefix(path: &str) -> Option<String> {
+    let (name, _) = path.strip_prefix("agents.")?.split_once('.')?;
+    Some(format!("agents.{name}."))
+}
+
+/// Folds all layers. All problems of all of them are one complaint.
+pub(crate) fn gather(root: &Path, given: &Given) -> Result<Effective, Complaint> {
+    fold(Some(root), given)
+}
+
+/// One text alone, as if it were the project's file.
+pub(super) fn of_text(name: &str, text: &str) -> Effective {
+    let mut effective = Effective::default();
+    effective.take(Layer::Project, name, read::read(name, text, Manner::Strict));
+    effective
+}
+
+/// Only what the person set, outside any project.
+pub(crate) fn of_the_person(given: &Given) -> Result<Effective, Complaint> {
+    fold(None, given)
+}
+
+fn fold(root: Option<&Path>, given: &Given) -> Result<Effective, Complaint> {
+    let mut effective = Effective::defaults();
+    let mut problems = Vec::new();
+    let files = [
+        (Layer::User, given.user_file.clone(), Manner::Strict),
+        (Layer::Bmad, root.map(|root| root.join(CONFIG_PATH)), Manner::Lenient),
+        (Layer::Project, root.map(|root| root.join(FILE)), Manner::Strict),
+    ];
+    for (layer, path, manner) in files {
+        let Some((name, text)) = path.map(|path| text_of(&path)).transpose()?.flatten() else { continue };
+        let mut reading = read::read(&name, &text, manner);
+        problems.append(&mut reading.problems);
+        effective.bmad |= layer == Layer::Bmad;
+        effective.take(layer, &name, reading);
+    }
+    for (name, text) in &given.variables {
+        variable(&mut effective, name, text, &mut problems);
+    }
+    for flag in &given.flags {
+        set(&mut effective, flag, &mut problems);
+    }
+    match read::complaint(&problems) {
+        Some(complaint) => Err(complaint),
+        None => Ok(effective),
+    }
+}
+
+fn text_of(path: &Path) -> Result<Option<(String, String)>, Complaint> {
+    let name = path.display().to_string();
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some((name, text))),
+        Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(cause) => Err(Complaint::usage(format!("{name} cannot be read: {cause}"))
+            .why("Nothing was started.")
+            .todo("make it a readable UTF-8 file, or remove it")),
+    }
+}
+
+/// `TRIBUNAL_LIMITS__MAX_COST` is `limits.max_cost`. A name without `__` that is no setting belongs to somebody else.
+fn variable(effective: &mut Effective, name: &str, text: &str, problems: &mut Vec<Problem>) {
+    let Some(rest) = name.strip_prefix(PREFIX) else { return };
+    let said = rest.to_lowercase().replace("__", ".");
+    let known = table::rows().find(|row| row.path.to_lowercase() == said).map(|row| row.path.to_string());
+    let path = known.or_else(|| table::at(&said).map(|_| said.clone()));
+    match path {
+        Some(path) => {
+            let origin = Origin { layer: Layer::Environment, name: name.to_string(), line: None };
+            put(effective, &path, text, origin, problems);
+        }
+        None if !rest.contains("__") => {}
+        None => {
+            let variables: Vec<String> = table::rows()
+                .filter(|row| !row.path.contains(NAME))
+                .map(|row| variable_for(row.path))
+                .collect();
+            let names: Vec<&str> = variables.iter().map(String::as_str).collect();
+            let near = nearest(name, &names).map(|near| format!("did you mean `{near}`?"));
+            problems.push(Problem {
+                place: format!("environment variable {name}"),
+                line: None,
+                what: format!("there is no setting `{said}`"),
+                stands: None,
+                hint: near.or_else(|| Some(format!("remove it: unset {name}"))),
+            });
+        }
+    }
+}
+
+/// How a setting is called in the environment.
+pub(crate) fn variable_for(path: &str) -> String {
+    format!("{PREFIX}{}", path.to_uppercase().replace('.', "__"))
+}
+
+fn set(effective: &mut Effective, flag: &Flag, problems: &mut Vec<Problem>) {
+    let origin = Origin { layer: Layer::Flags, name: flag.name.clone(), line: None };
+    if table::at(&flag.path).is_some() {
+        return put(effective, &flag.path, &flag.text, origin, problems);
+    }
+    let paths: Vec<&str> = table::rows().map(|row| row.path).filter(|path| !path.contains(NAME)).collect();
+    let (above, key) = flag.path.rsplit_once('.').unwrap_or(("", &flag.path));
+    let (what, hint) = read::unknown(above, key);
+    let near = nearest(&flag.path, &paths).map(|near| format!("did you mean `{near}`?"));
+    problems.push(Problem { place: flag.name.clone(), line: None, what, stands: None, hint: near.or(hint) });
+}
+
+fn put(effective: &mut Effective, path: &str, text: &str, origin: Origin, problems: &mut Vec<Problem>) {
+    let Some((spelling, canonical)) = table::at(path) else { return };
+    match read::read_given(spelling.kind, text) {
+        Ok(Some(value)) => {
+            effective.values.insert(canonical, Setting { value, origin });
+        }
+        Ok(None) => {}
+        Err(slip) => problems.push(Problem {
+            place: origin.name,
+            line: None,
+            what: format!("`{path}` is {}; allowed is {}", slip.stands, spelling.kind.allowed()),
+            stands: None,
+            hint: slip.hint,
+        }),
+    }
+}

@@ -1,0 +1,447 @@
+//! A file against the table: what it sets, and all that is wrong with it, at once.
+
+use super::{
+    kind::{Kind, Value},
+    nearest,
+    table::{self, NAME, Spelling},
+    tree::{self, Entry, Form, Node},
+};
+use crate::complaint::Complaint;
+
+/// A setting that a file sets.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    /// The canonical path.
+    pub path: String,
+    /// As it was written.
+    pub spelling: String,
+    pub value: Value,
+    pub line: usize,
+    weak: bool,
+}
+
+/// Something wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// A file with its line, a variable or a flag.
+    pub place: String,
+    pub line: Option<usize>,
+    pub what: String,
+    /// The line as it stands there.
+    pub stands: Option<String>,
+    pub hint: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reading {
+    pub found: Vec<Found>,
+    pub problems: Vec<Problem>,
+    /// Keys that are somebody else's and were left alone.
+    pub foreign: usize,
+}
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Ours: a key that nobody knows is refused.
+    Strict,
+    /// BMAD's: only [`PASTED`] is looked at, and unknown keys are BMAD's own.
+    Lenient,
+}
+
+/// What is looked at in BMAD's file. Nothing in it can run a command.
+const PASTED: [&str; 8] = [
+    "output_folder",
+    "review_loop",
+    "automation",
+    "defaults",
+    "preflight_validation",
+    "menu_rate_limiting",
+    "progress_display",
+    "agentConfig",
+];
+
+pub(crate) fn read(file: &str, text: &str, manner: Manner) -> Reading {
+    let mut reader = Reader { file, text, manner, reading: Reading::default() };
+    match tree::parse(text) {
+        Ok(root) => reader.top(&root),
+        Err(broken) => reader.broken(&broken),
+    }
+    reader.disagreements();
+    reader.reading
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+    manner: Manner,
+    reading: Reading,
+}
+
+impl Reader<'_> {
+    fn top(&mut self, root: &Node) {
+        match &root.form {
+            Form::Map(entries) => {
+                for entry in entries {
+                    if self.manner == Manner::Lenient && !PASTED.contains(&entry.key.as_str()) {
+                        self.reading.foreign += 1;
+                    } else {
+                        self.entry("", entry);
+                    }
+                }
+            }
+            Form::Nothing => {}
+            Form::Scalar(_) | Form::List(_) => {
+                self.problem(
+                    root.line,
+                    "settings are keys with values".into(),
+                    Some("write for instance: tier: 2".into()),
+                );
+            }
+        }
+    }
+
+    fn entry(&mut self, above: &str, entry: &Entry) {
+        let path = if above.is_empty() { entry.key.clone() } else { format!("{above}.{}", entry.key) };
+        if let Some((spelling, canonical)) = table::at(&path) {
+            self.value(&path, entry, spelling, canonical);
+        } else if table::is_section(&path) {
+            self.section(&path, entry);
+        } else if self.manner == Manner::Lenient {
+            self.reading.foreign += 1;
+        } else {
+            let (what, hint) = unknown(above, &entry.key);
+            self.problem(entry.line, what, hint);
+        }
+    }
+
+    fn section(&mut self, path: &str, entry: &Entry) {
+        match &entry.value.form {
+            Form::Map(entries) => entries.iter().for_each(|entry| self.entry(path, entry)),
+            // A heading whose lines are all commented out.
+            Form::Nothing => {}
+            _ if self.manner == Manner::Lenient => self.reading.foreign += 1,
+            Form::Scalar(_) | Form::List(_) => {
+                let first = table::keys_below(path).first().copied().unwrap_or_default();
+                let what = format!("`{path}` has settings below it, not a value");
+                self.problem(
+                    entry.line,
+                    what,
+                    Some(format!("write below it, indented, for instance `{first}:`")),
+                );
+            }
+        }
+    }
+
+    fn value(&mut self, path: &str, entry: &Entry, spelling: Spelling, canonical: String) {
+        let kind = spelling.kind;
+        if self.manner == Manner::Lenient && entry.value.form == Form::Nothing {
+            return;
+        }
+        match kind.read(&entry.value) {
+            Ok(None) => {}
+            Ok(Some(value)) => self.reading.found.push(Found {
+                path: canonical,
+                spelling: path.to_string(),
+                value,
+                line: entry.line,
+                weak: spelling.weak,
+            }),
+            Err(slip) => {
+                let what = format!("`{path}` is {}; allowed is {}", slip.stands, kind.allowed());
+                self.problem(entry.line, what, slip.hint);
+            }
+        }
+    }
+
+    fn broken(&mut self, broken: &tree::Broken) {
+        let (line, hint) = match stray_indent(self.text) {
+            Some((line, hint)) => (Some(line), Some(hint)),
+            None => (broken.line, None),
+        };
+        let what = broken.what.clone();
+        match line {
+            Some(line) => self.problem(line, what, hint),
+            None => {
+                let place = self.file.to_string();
+                self.reading.problems.push(Problem { place, line: None, what, stands: None, hint });
+            }
+        }
+    }
+
+    /// One setting under two spellings with two values: nobody can know which was meant.
+    fn disagreements(&mut self) {
+        let mut kept: Vec<Found> = Vec::new();
+        for found in std::mem::take(&mut self.reading.found) {
+            let Some(earlier) = kept.iter_mut().find(|earlier| earlier.path == found.path) else {
+                kept.push(found);
+                continue;
+            };
+            match (earlier.weak, found.weak) {
+                (true, false) => *earlier = found,
+                (false, true) => {}
+                _ if earlier.value == found.value => {}
+                _ => {
+                    let what = format!(
+                        "`{}` is {}; `{}` in line {}, the same setting, is {}",
+                        found.spelling, found.value, earlier.spelling, earlier.line, earlier.value
+                    );
+                    self.problem(found.line, what, Some("remove one of the two lines".into()));
+                }
+            }
+        }
+        self.reading.found = kept;
+    }
+
+    fn problem(&mut self, line: usize, what: String, hint: Option<String>) {
+        let stands = line.checked_sub(1).and_then(|index| self.text.lines().nth(index));
+        let stands = stands.map(|line| line.trim().to_string()).filter(|line| !line.is_empty());
+        let place = format!("{}, line {line}", self.file);
+        self.reading.problems.push(Problem { place, line: Some(line), what, stands, hint });
+    }
+}
+
+/// What is wrong with a key that nobody knows, and what was probably meant.
+pub(super) fn unknown(above: &str, key: &str) -> (String, Option<String>) {
+    let here = table::keys_below(above);
+    if let Some(home) = home_of(above, key) {
+        return (format!("`{key}` belongs under `{home}:`"), Some(format!("move it under `{home}:`")));
+    }
+    let what = match above {
+        "" => format!("there is no setting `{key}`"),
+        above => format!("`{above}:` has no setting `{key}`"),
+    };
+    let hint = nearest(key, &here).map(|near| format!("did you mean `{near}`?"));
+    let known = || format!("known here: {}", here.join(", "));
+    (what, hint.or_else(|| (!above.is_empty()).then(known)))
+}
+
+/// The one place where this key is at home, if it is not here.
+fn home_of(above: &str, key: &str) -> Option<&'static str> {
+    let mut homes: Vec<&'static str> = Vec::new();
+    for row in table::rows().filter(|row| !row.path.contains(NAME)) {
+        let sections = row.path.match_indices('.').map(|(end, _)| &row.path[..end]);
+        for whole in sections.chain([row.path]) {
+            if let Some((home, last)) = whole.rsplit_once('.')
+                && last == key
+                && home != above
+                && !homes.contains(&home)
+            {
+                homes.push(home);
+            }
+        }
+    }
+    match homes.as_slice() {
+        [home] => Some(home),
+        _ => None,
+    }
+}
+
+/// A block that was copied with its indentation from under a parent, and pasted under none.
+fn stray_indent(text: &str) -> Option<(usize, String)> {
+    let mut above: Option<&str> = None;
+    for (index, line) in text.lines().enumerate() {
+        let content = line.trim();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let key = content.split(':').next().unwrap_or_default();
+        let stray = above.is_some_and(|above| !above.starts_with(' ') && !above.trim_end().ends_with(':'));
+        if indent > 0 && stray && table::keys_below("").contains(&key) {
+            let hint = format!("take {indent} blanks away before `{key}:` and every line of its block");
+            return Some((index + 1, hint));
+        }
+        above = Some(line.split(" #").next().unwrap_or(line));
+    }
+    None
+}
+
+/// The value of a variable or a flag. Text and names are taken as they are; lists are written `[a, b]`.
+pub(super) fn read_given(kind: Kind, text: &str) -> Result<Option<Value>, super::kind::Slip> {
+    let scalar = |text: &str| Node { line: 1, form: Form::Scalar(text.to_string()) };
+    let node = match kind {
+        Kind::List | Kind::ListOf(_) if text.trim_start().starts_with('[') => {
+            tree::parse(text).unwrap_or_else(|_| scalar(text))
+        }
+        Kind::List | Kind::ListOf(_) => Node { line: 1, form: Form::List(vec![scalar(text)]) },
+        _ => scalar(text),
+    };
+    kind.read(&node)
+}
+
+/// All problems in one message: the first in full, the others below it.
+pub(crate) fn complaint(problems: &[Problem]) -> Option<Complaint> {
+    let (first, others) = problems.split_first()?;
+    let mut why = String::new();
+    if let Some(stands) = &first.stands {
+        why.push_str(&format!("It stands in: {stands}\n"));
+    }
+    why.push_str("Nothing was started.");
+    if !others.is_empty() {
+        why.push_str("\nAlso wrong:");
+    }
+    for other in others {
+        // The file is named once, as long as it is the same one.
+        let same_file = other.file().is_some_and(|file| Some(file) == first.file());
+        let place =
+            other.line.filter(|_| same_file).map_or(other.place.clone(), |line| format!("line {line}"));
+        let hint = other.hint.as_ref().map(|hint| format!("\n    {hint}")).unwrap_or_default();
+        why.push_str(&format!("\n  {place}: {}{hint}", other.what));
+    }
+    let complaint = Complaint::usage(format!("{}: {}", first.place, first.what)).why(why);
+    Some(match &first.hint {
+        Some(hint) => complaint.todo(hint),
+        None => complaint.todo("see what is allowed: tribunal schema settings"),
+    })
+}
+
+impl Problem {
+    fn file(&self) -> Option<&str> {
+        self.place.rsplit_once(", line ").map(|(file, _)| file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        let reading = read("tribunal.yaml", text, Manner::Strict);
+        complaint(&reading.problems).map(|complaint| complaint.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused_with_its_line_and_the_nearest_one() {
+        insta::assert_snapshot!(said("tier: 2\nagnets:\n  use: [x]\n"), @r"
+        [!] tribunal.yaml, line 2: there is no setting `agnets`
+            It stands in: agnets:
+            Nothing was started.
+            1. did you mean `agents`?
+        ");
+        insta::assert_snapshot!(said("limits:\n  max_review_round: 2\n"), @r"
+        [!] tribunal.yaml, line 2: `limits:` has no setting `max_review_round`
+            It stands in: max_review_round: 2
+            Nothing was started.
+            1. did you mean `max_review_rounds`?
+        ");
+        insta::assert_snapshot!(said("agents:\n  use: [a]\n  a:\n    driver: comand\n"), @r"
+        [!] tribunal.yaml, line 4: `agents.a.driver` is `comand`; allowed is command | replay
+            It stands in: driver: comand
+            Nothing was started.
+            1. did you mean `command`?
+        ");
+        insta::assert_snapshot!(said("agentConfig:\n  perTask:\n    reviw: {primary: a}\n"), @r"
+        [!] tribunal.yaml, line 3: `agentConfig.perTask:` has no setting `reviw`
+            It stands in: reviw: {primary: a}
+            Nothing was started.
+            1. did you mean `review`?
+        ");
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_place_is_sent_home() {
+        insta::assert_snapshot!(said("max_cost: 2\n"), @r"
+        [!] tribunal.yaml, line 1: `max_cost` belongs under `limits:`
+            It stands in: max_cost: 2
+            Nothing was started.
+            1. move it under `limits:`
+        ");
+        insta::assert_snapshot!(said("limits:\n  retry_after: 2\n"), @r"
+        [!] tribunal.yaml, line 2: `retry_after` belongs under `tasks:`
+            It stands in: retry_after: 2
+            Nothing was started.
+            1. move it under `tasks:`
+        ");
+        insta::assert_snapshot!(said("subagents:\n  party: {timeout: 3}\n"), @r"
+        [!] tribunal.yaml, line 1: `subagents` belongs under `review_loop:`
+            It stands in: subagents:
+            Nothing was started.
+            1. move it under `review_loop:`
+        ");
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_said_at_once() {
+        let text = "tier: 7\nverify: yes\nlimits:\n  max_cost: unlimited\n  max_runtime_minutes: 1800\n\
+                    defaults:\n  auto_continue_threshold: 80\ntasks: fast\n";
+        insta::assert_snapshot!(said(text), @r#"
+        [!] tribunal.yaml, line 1: `tier` is `7`; allowed is a whole number, 0 to 4
+            It stands in: tier: 7
+            Nothing was started.
+            Also wrong:
+              line 2: `verify` is `yes`; allowed is a list, [a, b]
+                write the list itself, for instance ["make test"]; for none: []
+              line 4: `limits.max_cost` is `unlimited`; allowed is an amount of money, more than 0
+                nothing is ever unlimited: name a number
+              line 5: `limits.max_runtime_minutes` is `1800`; allowed is minutes, 1 to 1440
+                this looks like seconds; minutes are meant: write 30
+              line 7: `defaults.auto_continue_threshold` is `80`; allowed is a fraction, 0.0 to 1.0
+                a fraction is meant, not a percentage: write 0.80
+              line 8: `tasks` has settings below it, not a value
+                write below it, indented, for instance `required_issues:`
+            1. see what is allowed: tribunal schema settings
+        "#);
+    }
+
+    #[test]
+    fn broken_yaml_is_named_with_its_line() {
+        insta::assert_snapshot!(said("tier: 2\nverify: [\n"), @r"
+        [!] tribunal.yaml, line 2: this is no YAML: unclosed bracket '['
+            It stands in: verify: [
+            Nothing was started.
+            1. see what is allowed: tribunal schema settings
+        ");
+        insta::assert_snapshot!(said("tier: 2\ngoal: zero-open\ntier: 3\n"), @r"
+        [!] tribunal.yaml, line 3: `tier` stands here for the second time
+            It stands in: tier: 3
+            Nothing was started.
+            1. see what is allowed: tribunal schema settings
+        ");
+        insta::assert_snapshot!(said("- tier\n"), @r"
+        [!] tribunal.yaml, line 1: settings are keys with values
+            It stands in: - tier
+            Nothing was started.
+            1. write for instance: tier: 2
+        ");
+    }
+
+    #[test]
+    fn a_block_pasted_with_its_indentation_under_nothing_is_explained() {
+        insta::assert_snapshot!(said("tier: 2  # medium\n\n  # Review Loop\n  review_loop:\n    enabled: true\n"), @r"
+        [!] tribunal.yaml, line 4: this is no YAML: while parsing a block mapping, did not find expected key
+            It stands in: review_loop:
+            Nothing was started.
+            1. take 2 blanks away before `review_loop:` and every line of its block
+        ");
+    }
+
+    #[test]
+    fn one_setting_with_two_values_is_refused_and_with_one_value_is_not() {
+        let both = |second: u32| {
+            said(&format!(
+                "limits: {{max_review_rounds: 3}}\nreview_loop:\n  limits:\n    max_review_rounds: {second}\n"
+            ))
+        };
+        assert_eq!(both(3), "");
+        insta::assert_snapshot!(both(4), @r"
+        [!] tribunal.yaml, line 4: `review_loop.limits.max_review_rounds` is 4; `limits.max_review_rounds` in line 1, the same setting, is 3
+            It stands in: max_review_rounds: 4
+            Nothing was started.
+            1. remove one of the two lines
+        ");
+    }
+
+    #[test]
+    fn bmad_s_own_keys_are_left_alone_and_ours_are_not() {
+        let text = "project_name: x\nagents: whatever\nreview_loop:\n  spice: 3\n  limits:\n    max_review_rounds: many\n";
+        let reading = read("config.yaml", text, Manner::Lenient);
+        assert_eq!(reading.foreign, 3);
+        insta::assert_snapshot!(complaint(&reading.problems).unwrap(), @r"
+        [!] config.yaml, line 6: `review_loop.limits.max_review_rounds` is `many`; allowed is a whole number, 1 to 100
+            It stands in: max_review_rounds: many
+            Nothing was started.
+            1. see what is allowed: tribunal schema settings
+        ");
+    }
+}

@@ -1,0 +1,72 @@
+//! The table as a JSON Schema, for editors.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{
+    read,
+    table::{self, NAME, Spelling},
+};
+
+pub(crate) fn schema() -> Json {
+    let mut root = section();
+    for spelling in table::spellings() {
+        for path in table::expanded(spelling.path) {
+            place(&mut root, &path, leaf(&spelling));
+        }
+    }
+    // A block `review_loop` may also stand under `automation`.
+    let block = root["properties"]["review_loop"].clone();
+    root["properties"]["automation"]["properties"]["review_loop"] = block;
+    root["type"] = json!("object");
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!("Settings of Tribunal (tribunal.yaml)");
+    root
+}
+
+/// Keys below a key; an empty one is no mistake.
+fn section() -> Json {
+    json!({ "type": ["object", "null"], "properties": {}, "additionalProperties": false })
+}
+
+fn leaf(spelling: &Spelling) -> Json {
+    let row = spelling.row;
+    let mut about = row.about.to_string();
+    if spelling.path != row.path {
+        about = format!("The same as {}. {about}", row.path);
+    }
+    if !row.used {
+        about.push_str(" (accepted; not used by this version)");
+    }
+    let mut schema = spelling.kind.schema();
+    schema["description"] = json!(about);
+    if let Ok(Some(value)) = read::read_given(spelling.kind, row.default)
+        && !row.default.is_empty()
+        && spelling.kind == row.kind
+    {
+        schema["default"] = super::show::in_its_unit(row.kind, &value);
+    }
+    schema
+}
+
+fn place(section: &mut Json, path: &[&str], leaf: Json) {
+    let Some((key, rest)) = path.split_first() else { return };
+    let slot = if *key == NAME {
+        let others = &mut section["additionalProperties"];
+        if !others.is_object() {
+            *others = self::section();
+        }
+        others
+    } else {
+        let Some(properties) = section["properties"].as_object_mut() else { return };
+        entry(properties, key)
+    };
+    if rest.is_empty() {
+        *slot = leaf;
+    } else {
+        place(slot, rest, leaf);
+    }
+}
+
+fn entry<'a>(properties: &'a mut Map<String, Json>, key: &str) -> &'a mut Json {
+    properties.entry(key).or_insert_with(section)
+}

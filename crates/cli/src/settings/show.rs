@@ -1,0 +1,253 @@
+//! The settings in force as people and programs want to see them: every value, where it comes from, what it may be.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use tribunal_core::text::{cut, fold_line};
+use tribunal_report::{Screen, Style};
+
+use super::{
+    kind::{Kind, Value},
+    layers::{Effective, Layer, Origin, variable_for},
+    read::{Problem, Reading},
+    table::{self, Row},
+};
+
+/// `tribunal inspect settings`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Document {
+    schema: &'static str,
+    /// The project, or the one file that was looked at.
+    of: String,
+    settings: Vec<Shown>,
+    /// What is wrong; only where one file was looked at.
+    problems: Vec<Wrong>,
+    /// Keys that are BMAD's own.
+    foreign: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Shown {
+    path: String,
+    /// In the unit of the setting; null: not set, it follows from something else.
+    value: Json,
+    /// default, user, bmad, project, environment or flags.
+    layer: &'static str,
+    /// File with line, variable or flag.
+    origin: String,
+    allowed: String,
+    about: &'static str,
+    /// False: accepted, and not used by this version.
+    used: bool,
+    variable: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Wrong {
+    line: Option<usize>,
+    what: String,
+    hint: Option<String>,
+}
+
+impl Document {
+    pub fn of_project(effective: &Effective, of: String) -> Document {
+        let settings = lines(effective).into_iter().map(|line| line.document(&of)).collect();
+        Document { schema: "tribunal.settings/1", of, settings, problems: Vec::new(), foreign: 0 }
+    }
+
+    pub fn of_file(reading: &Reading, of: String, layer: Layer) -> Document {
+        let settings = found(reading, &of, layer).into_iter().map(|line| line.document("")).collect();
+        let problems = reading.problems.iter().map(|problem| Wrong {
+            line: problem.line,
+            what: problem.what.clone(),
+            hint: problem.hint.clone(),
+        });
+        let problems = problems.collect();
+        Document { schema: "tribunal.settings/1", of, settings, problems, foreign: reading.foreign }
+    }
+}
+
+/// One setting, ready to be shown.
+struct Line {
+    row: &'static Row,
+    path: String,
+    set: Option<(Value, Origin)>,
+}
+
+impl Line {
+    fn is_changed(&self) -> bool {
+        self.set.as_ref().is_some_and(|(_, origin)| origin.layer != Layer::Default)
+    }
+
+    fn value(&self) -> String {
+        match &self.set {
+            // A value can hold anything, also what a terminal would obey.
+            Some((value, _)) => fold_line(&with_unit(self.row.kind, value)),
+            None => "-".to_string(),
+        }
+    }
+
+    /// Files of the project by their names in it.
+    fn origin(&self, root: &str) -> String {
+        match &self.set {
+            Some((_, origin)) => {
+                let said = origin.to_string();
+                said.strip_prefix(root).map_or(said.clone(), |rest| rest.trim_start_matches('/').to_string())
+            }
+            None => "not set".to_string(),
+        }
+    }
+
+    fn document(&self, root: &str) -> Shown {
+        Shown {
+            path: self.path.clone(),
+            value: self.set.as_ref().map_or(Json::Null, |(value, _)| in_its_unit(self.row.kind, value)),
+            layer: self.set.as_ref().map_or(Layer::Default, |(_, origin)| origin.layer).word(),
+            origin: self.origin(root),
+            allowed: self.row.kind.allowed(),
+            about: self.row.about,
+            used: self.row.used,
+            variable: variable_for(&self.path),
+        }
+    }
+}
+
+/// Minutes are kept as seconds.
+pub(super) fn in_its_unit(kind: Kind, value: &Value) -> Json {
+    match (kind, value) {
+        (Kind::Minutes, Value::Whole(seconds)) if seconds % 60 == 0 => json!(seconds / 60),
+        (Kind::Minutes, Value::Whole(seconds)) => json!(*seconds as f64 / 60.0),
+        _ => value.json(),
+    }
+}
+
+fn with_unit(kind: Kind, value: &Value) -> String {
+    match (kind, value) {
+        (Kind::Minutes, Value::Whole(seconds)) if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        (Kind::Minutes | Kind::Seconds { .. }, value) => format!("{value} s"),
+        (Kind::Percent, value) => format!("{value} %"),
+        _ => value.to_string(),
+    }
+}
+
+fn lines(effective: &Effective) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for row in table::rows() {
+        if table::is_free(row.path) {
+            let named = effective.values.iter().filter(|(path, _)| {
+                table::at(path).is_some_and(|(spelling, _)| spelling.row.path == row.path)
+            });
+            lines.extend(named.map(|(path, setting)| Line {
+                row,
+                path: path.clone(),
+                set: Some((setting.value.clone(), setting.origin.clone())),
+            }));
+        } else {
+            let set = effective.values.get(row.path);
+            let set = set.map(|setting| (setting.value.clone(), setting.origin.clone()));
+            lines.push(Line { row, path: row.path.to_string(), set });
+        }
+    }
+    lines
+}
+
+fn found(reading: &Reading, name: &str, layer: Layer) -> Vec<Line> {
+    let line = |found: &super::read::Found| {
+        let (spelling, _) = table::at(&found.path)?;
+        let origin = Origin { layer, name: name.to_string(), line: Some(found.line) };
+        Some(Line { row: spelling.row, path: found.path.clone(), set: Some((found.value.clone(), origin)) })
+    };
+    reading.found.iter().filter_map(line).collect()
+}
+
+/// All settings that are used, by section, those that somebody set marked; the others only if set, or with `all`.
+pub(crate) fn draw(effective: &Effective, root: &str, all: bool, screen: &Screen) -> String {
+    let lines = lines(effective);
+    let used: Vec<&Line> = lines.iter().filter(|line| line.row.used).collect();
+    let later: Vec<&Line> =
+        lines.iter().filter(|line| !line.row.used && (all || line.is_changed())).collect();
+    let hidden = lines.len() - used.len() - later.len();
+    let mut out = String::new();
+    let mut section = "";
+    for line in &used {
+        let next = line.path.split_once('.').map_or("", |(section, _)| section);
+        if next != section {
+            let _ = writeln!(out, "{}", screen.paint(Style::Bold, &format!("{next}:")));
+            section = next;
+        }
+        draw_line(&mut out, line, root, screen);
+    }
+    if !later.is_empty() {
+        let _ = writeln!(out, "{}", screen.paint(Style::Bold, "accepted; not used by this version:"));
+    }
+    for line in &later {
+        draw_line(&mut out, line, root, screen);
+    }
+    let changed = lines.iter().filter(|line| line.is_changed()).count();
+    let mut closing = format!("* set by somebody ({changed}); the others are defaults.");
+    if hidden > 0 {
+        let _ = write!(closing, " {hidden} more are accepted and not used by this version: --all");
+    }
+    let _ = writeln!(out, "\n{}", screen.wrap(0, &closing));
+    out
+}
+
+/// Cut to the screen; unlike [`Screen::fit`] it leaves the blanks of columns alone.
+fn fitting(screen: &Screen, line: &str) -> String {
+    screen.width.map_or(line.to_string(), |width| cut(line, width.saturating_sub(1)))
+}
+
+fn draw_line(out: &mut String, line: &Line, root: &str, screen: &Screen) {
+    let mark = if line.is_changed() { "*" } else { " " };
+    let (name, width) = match line.path.split_once('.') {
+        Some((_, key)) if line.row.used => (key, 24),
+        None => (line.path.as_str(), 24),
+        Some(_) => (line.path.as_str(), 45),
+    };
+    let style = if line.is_changed() { Style::Bold } else { Style::Plain };
+    let allowed = line.row.kind.allowed();
+    let origin = line.origin(root);
+    match screen.width {
+        Some(narrow) if narrow < 100 => {
+            let value = cut(&line.value(), 14);
+            let head = format!("{mark} {name:<24} {value:<14} {origin}");
+            let _ = writeln!(out, "{}", screen.paint(style, &fitting(screen, &head)));
+            let _ = writeln!(out, "{}", screen.paint(Style::Dim, &screen.wrap(4, &allowed)));
+        }
+        _ => {
+            let value = cut(&line.value(), 40);
+            let head = format!("{mark} {name:<width$} {value:<14} {origin:<24}");
+            let tail = screen.paint(Style::Dim, &screen.fit(head.chars().count() + 1, &allowed));
+            let _ = writeln!(out, "{} {tail}", screen.paint(style, &head));
+        }
+    }
+}
+
+/// One file alone: what it sets, and what is wrong with it.
+pub(crate) fn draw_file(reading: &Reading, name: &str, screen: &Screen) -> String {
+    let mut out = String::new();
+    for line in found(reading, name, Layer::Project) {
+        let at = line.set.as_ref().and_then(|(_, origin)| origin.line).unwrap_or_default();
+        let note = if line.row.used { "" } else { "  accepted; not used by this version" };
+        let text = format!("line {at:<4} {:<44} {:<14}{note}", line.path, line.value());
+        let _ = writeln!(out, "{}", fitting(screen, text.trim_end()));
+    }
+    for problem in &reading.problems {
+        draw_problem(&mut out, problem, screen);
+    }
+    let _ = writeln!(out, "settings: {}, problems: {}", reading.found.len(), reading.problems.len());
+    if reading.foreign > 0 {
+        let _ = writeln!(out, "[i] keys that are BMAD's own and were left alone: {}", reading.foreign);
+    }
+    out
+}
+
+fn draw_problem(out: &mut String, problem: &Problem, screen: &Screen) {
+    let line = problem.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+    let _ = writeln!(out, "[!] {line}{}", problem.what);
+    if let Some(hint) = &problem.hint {
+        let _ = writeln!(out, "{}", screen.wrap(4, hint));
+    }
+}

@@ -1,0 +1,199 @@
+//! Every setting Tribunal knows: one row each, with all the spellings under which it may be written.
+//!
+//! The table is the only place that says what a setting is called, what it may be and what it is by default. Reading,
+//! refusing, `inspect settings` and the JSON Schema all follow from it. A spelling may have one part `NAME`, which stands
+//! for any name a person gives, or `TASK`, which stands for a kind of task. A block `review_loop` may also stand under
+//! `automation:`; see [`plain`].
+
+mod bmad;
+mod review;
+
+use super::kind::Kind;
+
+/// The part of a path that stands for any name.
+pub(super) const NAME: &str = "NAME";
+/// The part of a path that stands for a kind of task.
+const TASK: &str = "TASK";
+const TASKS: [&str; 6] = ["review", "fix", "dev", "create", "tests", "retro"];
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// The canonical path, for instance `limits.max_cost`.
+    pub path: &'static str,
+    pub kind: Kind,
+    /// As one would write it. Empty: none, it follows from something else.
+    pub default: &'static str,
+    pub about: &'static str,
+    /// False: accepted, and not used by this version.
+    pub used: bool,
+    pub aliases: &'static [Alias],
+}
+
+/// Another way to write a setting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alias {
+    pub path: &'static str,
+    /// Another kind than the row's, for instance seconds for minutes.
+    pub kind: Option<Kind>,
+    /// It gives way to any other spelling in the same file.
+    pub weak: bool,
+}
+
+const fn row(path: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Row {
+    Row { path, kind, default, about, used: true, aliases: &[] }
+}
+
+/// A row of a later part: accepted, shown, not used.
+const fn later(path: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Row {
+    Row { path, kind, default, about, used: false, aliases: &[] }
+}
+
+const fn same(path: &'static str) -> Alias {
+    Alias { path, kind: None, weak: false }
+}
+
+const fn read_as(path: &'static str, kind: Kind) -> Alias {
+    Alias { path, kind: Some(kind), weak: false }
+}
+
+const fn weak(path: &'static str, kind: Kind) -> Alias {
+    Alias { path, kind: Some(kind), weak: true }
+}
+
+impl Row {
+    const fn also(mut self, aliases: &'static [Alias]) -> Row {
+        self.aliases = aliases;
+        self
+    }
+
+    /// Every way to write it, the canonical one first.
+    pub fn spellings(&'static self) -> impl Iterator<Item = Spelling> {
+        let canonical = Spelling { row: self, path: self.path, kind: self.kind, weak: false };
+        let others = self.aliases.iter().map(move |alias| Spelling {
+            row: self,
+            path: alias.path,
+            kind: alias.kind.unwrap_or(self.kind),
+            weak: alias.weak,
+        });
+        std::iter::once(canonical).chain(others)
+    }
+}
+
+/// One way to write one setting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spelling {
+    pub row: &'static Row,
+    pub path: &'static str,
+    pub kind: Kind,
+    pub weak: bool,
+}
+
+pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
+    review::ROWS.iter().chain(bmad::ROWS)
+}
+
+pub(crate) fn spellings() -> impl Iterator<Item = Spelling> {
+    rows().flat_map(Row::spellings)
+}
+
+/// `automation.review_loop.…` is `review_loop.…`.
+pub(super) fn plain(path: &str) -> &str {
+    match path.strip_prefix("automation.") {
+        Some(rest) if rest == "review_loop" || rest.starts_with("review_loop.") => rest,
+        _ => path,
+    }
+}
+
+/// The setting that stands at `path`, and its canonical path with the person's names in it.
+pub(super) fn at(path: &str) -> Option<(Spelling, String)> {
+    let path = plain(path);
+    // An exact spelling wins over one with a free name: `agents.use` is no agent.
+    let exact = spellings().find(|spelling| spelling.path == path);
+    let spelling = exact.or_else(|| spellings().find(|spelling| fits(spelling.path, path)))?;
+    let name = spelling.path.split('.').zip(path.split('.')).find(|(part, _)| *part == NAME || *part == TASK);
+    let canonical = match name {
+        Some((part, name)) => spelling.row.path.replace(part, name),
+        None => spelling.row.path.to_string(),
+    };
+    Some((spelling, canonical))
+}
+
+fn fits(spelling: &str, path: &str) -> bool {
+    spelling.split('.').count() == path.split('.').count()
+        && spelling.split('.').zip(path.split('.')).all(|(known, part)| stands_for(known, part))
+}
+
+fn stands_for(known: &str, part: &str) -> bool {
+    known == part || known == NAME || (known == TASK && TASKS.contains(&part))
+}
+
+/// Whether a part of the path is for people, or for a list, to fill in.
+pub(super) fn is_free(path: &str) -> bool {
+    path.split('.').any(|part| part == NAME || part == TASK)
+}
+
+/// The parts of a path, once for every kind of task if it is about tasks.
+pub(super) fn expanded(path: &'static str) -> Vec<Vec<&'static str>> {
+    let of =
+        |task: &'static str| path.split('.').map(|part| if part == TASK { task } else { part }).collect();
+    if path.split('.').any(|part| part == TASK) { TASKS.map(of).to_vec() } else { vec![of(TASK)] }
+}
+
+/// Whether settings stand below `path`.
+pub(super) fn is_section(path: &str) -> bool {
+    !keys_below(path).is_empty()
+}
+
+/// The keys that may stand directly under `path`; the top is the empty path.
+pub(super) fn keys_below(path: &str) -> Vec<&'static str> {
+    let path = plain(path);
+    let depth = if path.is_empty() { 0 } else { path.split('.').count() };
+    let mut keys = Vec::new();
+    for spelling in spellings() {
+        let mut parts = spelling.path.split('.');
+        let inside = path.is_empty()
+            || path.split('.').all(|part| parts.next().is_some_and(|known| stands_for(known, part)));
+        if let Some(key) = spelling.path.split('.').nth(depth).filter(|_| inside)
+            && !keys.contains(&key)
+        {
+            keys.push(key);
+        }
+    }
+    if path == "automation" {
+        keys.push("review_loop");
+    }
+    if keys == [TASK] {
+        keys = TASKS.to_vec();
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_spelling_is_used_twice_and_none_is_part_of_another() {
+        let all: Vec<&str> = spellings().map(|spelling| spelling.path).collect();
+        let distinct: BTreeSet<&&str> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+        for one in &all {
+            assert!(!all.iter().any(|other| other.starts_with(&format!("{one}."))), "{one}");
+        }
+    }
+
+    #[test]
+    fn names_of_people_are_found_in_their_place() {
+        let (spelling, path) = at("agents.mine.argv").unwrap();
+        assert_eq!((spelling.path, path.as_str()), ("agents.NAME.argv", "agents.mine.argv"));
+        assert_eq!(at("agents.use").unwrap().1, "agents.use");
+        assert_eq!(
+            at("automation.review_loop.limits.max_review_rounds").unwrap().1,
+            "limits.max_review_rounds"
+        );
+        assert!(at("agents.mine").is_none() && is_section("agents.mine"));
+        assert_eq!(keys_below("agents.mine"), ["driver", "argv", "script"]);
+    }
+}

@@ -1,0 +1,63 @@
+//! What a review uses.
+
+use super::{Row, read_as, row, same, weak};
+use crate::settings::kind::Kind;
+
+const COUNT: Kind = Kind::Whole { min: 1, max: 100 };
+const TIER: Kind = Kind::Whole { min: 0, max: 4 };
+const TIMEOUT: Kind = Kind::Seconds { min: 1 };
+
+#[rustfmt::skip]
+pub(super) const ROWS: &[Row] = &[
+    row("tier", TIER, "2", "How heavy the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise")
+        .also(&[read_as("automation.tier", Kind::TierOrSuggested), weak("defaults.default_tier", TIER)]),
+    row("level", Kind::Words(&["minimal", "dual", "full"]), "", "How big the panel is; else it follows from the tier"),
+    row("goal", Kind::Words(&["zero-open", "critical-only"]), "zero-open", "When a review is good"),
+    row("fix", Kind::Flag, "true", "Whether findings are fixed; false reviews only"),
+    row("verify", Kind::List, "[]", "Checks that must pass before a fix lands, run by `sh -c` in a private copy of the project"),
+    row("output_folder", Kind::Folder, "", "Where documents go; else BMAD's output folder, else .tribunal"),
+    row("reviews_folder", Kind::Folder, "", "Where trackers and metrics go; else {output_folder}/reviews")
+        .also(&[same("review_loop.issue_tracker.output_dir")]),
+
+    row("agents.use", Kind::List, "", "The agents that take part; needed as soon as there are several")
+        .also(&[weak("agentConfig.defaultPrimary", Kind::One)]),
+    row("agents.NAME.driver", Kind::Words(&["command", "replay"]), "", "How the agent is driven"),
+    row("agents.NAME.argv", Kind::List, "", "For `command`: the program and its arguments; it reads the prompt from standard input"),
+    row("agents.NAME.script", Kind::Text, "", "For `replay`: a script, relative to the project"),
+
+    row("limits.max_review_rounds", COUNT, "3", "Rounds of a review")
+        .also(&[same("review_loop.limits.max_review_rounds")]),
+    row("limits.max_fix_iterations", COUNT, "3", "Fix iterations in one round")
+        .also(&[same("review_loop.limits.max_fix_iterations")]),
+    row("limits.max_failures", COUNT, "5", "Failures in a row")
+        .also(&[same("limits.max_consecutive_failures"), same("review_loop.limits.max_consecutive_failures")]),
+    row("limits.max_findings", Kind::Whole { min: 1, max: 1000 }, "50", "Findings that are valid, open or fixed")
+        .also(&[same("limits.max_total_issues"), same("review_loop.limits.max_total_issues")]),
+    row("limits.max_runtime_minutes", Kind::Minutes, "120", "How long a run may work; waiting for a person does not count")
+        .also(&[
+            read_as("limits.max_runtime_seconds", TIMEOUT),
+            read_as("review_loop.limits.max_runtime_seconds", TIMEOUT),
+        ]),
+    row("limits.max_cost", Kind::Cost, "5.00", "What a run may cost, where agents report it"),
+    row("limits.max_tokens", Kind::Whole { min: 1, max: 1_000_000_000 }, "1000000", "Weighted tokens a run may use"),
+
+    row("tasks.required_issues", Kind::Whole { min: 0, max: 20 }, "3", "What a reviewer must find in round 1, or is asked once more")
+        .also(&[same("review_loop.subagents.adversarial.required_issues")]),
+    row("tasks.max_concurrent_fixers", Kind::Whole { min: 1, max: 16 }, "3", "Fixers at work at once")
+        .also(&[same("review_loop.limits.max_concurrent_fixers")]),
+    row("tasks.max_issues_per_agent", Kind::Whole { min: 1, max: 50 }, "5", "Findings one fixer gets at once")
+        .also(&[same("review_loop.subagents.fixer.max_issues_per_agent")]),
+    row("tasks.reviewer_timeout", TIMEOUT, "900", "How long a reviewer may take")
+        .also(&[same("review_loop.subagents.adversarial.timeout")]),
+    row("tasks.party_timeout", TIMEOUT, "1200", "How long the party may take")
+        .also(&[same("review_loop.subagents.party.timeout")]),
+    row("tasks.elicitation_timeout", TIMEOUT, "", "How long elicitation may take; else as any reviewer")
+        .also(&[same("review_loop.subagents.elicitation.timeout")]),
+    row("tasks.fixer_timeout", TIMEOUT, "900", "How long a fixer may take")
+        .also(&[same("review_loop.subagents.fixer.timeout")]),
+    row("tasks.idle_timeout", TIMEOUT, "600", "How long an agent may say nothing"),
+    row("tasks.retry_after", Kind::Seconds { min: 0 }, "5", "Pause before a failed task is tried once more"),
+
+    row("progress.mode", Kind::Words(&["silent", "summary", "streaming", "verbose"]), "streaming", "How much is shown while a run works")
+        .also(&[same("progress_display.mode")]),
+];

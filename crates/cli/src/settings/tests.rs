@@ -1,0 +1,323 @@
+//! The table holds: every setting in every spelling, every range, and the blocks that people paste.
+
+use std::fs;
+
+use tribunal_core::{
+    level::{Goal, Level},
+    limits::Limits,
+    settings::{Settings, TaskSettings},
+    subject::Subject,
+};
+use tribunal_report::Mode;
+
+use super::{
+    kind::{Kind, Value},
+    layers::{Effective, FILE, Given, Layer, gather},
+    read::{Manner, read, read_given},
+    resolve::{Wishes, mode, resolve},
+    table,
+};
+
+/// A project with these files.
+fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn effective(files: &[(&str, &str)]) -> Effective {
+    gather(project(files).path(), &Given::default()).unwrap_or_else(|complaint| panic!("{complaint}"))
+}
+
+fn settings(files: &[(&str, &str)]) -> Settings {
+    let folder = project(files);
+    let resolved = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default());
+    resolved.unwrap_or_else(|complaint| panic!("{complaint}")).settings
+}
+
+const AGENT: &str = "agents: {mine: {driver: command, argv: [x]}}\n";
+
+/// `a.b.c` as nested keys; the value stands in the last line.
+fn nested(path: &str, value: &str) -> String {
+    let path = path.replace("NAME", "mine").replace("TASK", "review");
+    let parts: Vec<&str> = path.split('.').collect();
+    let mut text = String::from("# pasted\n");
+    for (depth, part) in parts.iter().enumerate() {
+        let value = if depth + 1 == parts.len() { format!(" {value}   # so be it") } else { String::new() };
+        text.push_str(&format!("{}{part}:{value}\n", "  ".repeat(depth)));
+    }
+    text
+}
+
+/// The same meaning for all kinds that one setting may have.
+fn good(kind: Kind) -> String {
+    match kind {
+        Kind::Whole { min, .. } => min.max(1).to_string(),
+        Kind::TierOrSuggested => "1".into(),
+        Kind::Seconds { .. } => "1800".into(),
+        Kind::Minutes => "30".into(),
+        Kind::Percent => "50".into(),
+        Kind::Fraction => "0.5".into(),
+        Kind::Cost => "2.50".into(),
+        Kind::Words(words) => words[0].into(),
+        Kind::ListOf(words) => format!("[{}]", words[0]),
+        Kind::Flag => "false".into(),
+        Kind::List => "[mine]".into(),
+        Kind::Text | Kind::TextOrNo | Kind::One | Kind::Folder => "\"mine\"".into(),
+        Kind::Anything => "{a: {b: c}}".into(),
+    }
+}
+
+fn bad(kind: Kind) -> Vec<String> {
+    let (min, max) = (*kind.range().start(), *kind.range().end());
+    match kind {
+        Kind::Whole { .. } | Kind::Seconds { .. } | Kind::Minutes | Kind::Percent | Kind::TierOrSuggested => {
+            let below = min.checked_sub(1).map_or("-1".to_string(), |below| below.to_string());
+            [below, (max + 1).to_string(), "1.5".into(), "many".into(), "infinite".into(), "".into()].to_vec()
+        }
+        Kind::Fraction => ["1.01", "-0.1", "80", ".inf"].map(String::from).to_vec(),
+        Kind::Cost => ["0", "-1", ".nan", "unlimited"].map(String::from).to_vec(),
+        Kind::Words(_) | Kind::Flag => ["surely-not", "[a]", "{a: b}"].map(String::from).to_vec(),
+        Kind::List => ["yes", "mine", "[{a: b}]"].map(String::from).to_vec(),
+        Kind::ListOf(_) => ["yes", "[surely-not]"].map(String::from).to_vec(),
+        Kind::Text | Kind::TextOrNo | Kind::One | Kind::Folder => ["[a]", "\"\""].map(String::from).to_vec(),
+        Kind::Anything => Vec::new(),
+    }
+}
+
+#[test]
+fn every_spelling_of_every_setting_means_the_same_and_knows_its_line() {
+    for spelling in table::spellings() {
+        let row = spelling.row;
+        let path = row.path.replace("NAME", "mine").replace("TASK", "review");
+        let expected = read(FILE, &nested(row.path, &good(row.kind)), Manner::Strict).found.remove(0).value;
+        let mut ways = vec![spelling.path.to_string()];
+        if spelling.path.starts_with("review_loop.") {
+            ways.push(format!("automation.{}", spelling.path));
+        }
+        for way in ways {
+            let text = nested(&way, &good(spelling.kind));
+            let found = effective(&[(FILE, &text)]);
+            let setting = found.values.get(&path).unwrap_or_else(|| panic!("{way}: {text}"));
+            assert_eq!(setting.value, expected, "{way}");
+            assert_eq!(setting.origin.line, Some(text.lines().count()), "{way}");
+            assert_eq!(setting.origin.layer, Layer::Project);
+        }
+    }
+}
+
+#[test]
+fn every_setting_out_of_range_is_refused_with_its_line() {
+    for spelling in table::spellings() {
+        for value in bad(spelling.kind) {
+            let text = nested(spelling.path, &value);
+            let reading = read(FILE, &text, Manner::Strict);
+            assert_eq!(reading.problems.len(), 1, "{}: {value} was taken: {reading:?}", spelling.path);
+            assert_eq!(reading.problems[0].line, Some(text.lines().count()), "{text}");
+            assert!(reading.problems[0].what.contains("allowed is"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn every_default_is_allowed_and_is_the_one_that_core_has() {
+    for row in table::rows().filter(|row| !row.default.is_empty()) {
+        assert!(matches!(read_given(row.kind, row.default), Ok(Some(_))), "{}", row.path);
+    }
+    let settings = settings(&[(FILE, AGENT)]);
+    assert_eq!(settings.limits, Limits::default());
+    assert_eq!(settings.tasks, TaskSettings::default());
+    assert_eq!((settings.tier.number(), settings.level, settings.goal), (2, None, Goal::ZeroOpen));
+    assert!(settings.fix && settings.verify.is_empty());
+    assert_eq!(settings.reviews, ".tribunal/reviews");
+}
+
+/// As it stands in the document that describes it: indented, for it is meant to stand under a key.
+const REVIEW_LOOP: &str = r#"
+  # The loop
+  review_loop:
+    enabled: true
+
+    # Levels by confidence
+    confidence_thresholds:
+      minimal: 98    # >98% = adversarial only
+      dual: 95       # in between
+      full: 0
+
+    tier_minimums:
+      0: minimal     # quick
+      1: dual
+      2: full
+      3: full
+      4: full
+
+    subagents:
+      adversarial:
+        model: sonnet
+        timeout: 120
+        required_issues: 4
+      party:
+        model: sonnet
+        timeout: 180
+        min_agents: 3
+        max_rounds: 3
+      elicitation:
+        model: sonnet
+        timeout: 130
+        min_methods: 3
+      fixer:
+        model: sonnet
+        timeout: 140
+        max_issues_per_agent: 6
+
+    limits:
+      max_review_rounds: 2
+      max_fix_iterations: 1
+      max_concurrent_fixers: 4
+
+    issue_tracker:
+      output_dir: "{output_folder}/found"
+      filename_pattern: "{section_name}-issues.md"
+      save_fix_patterns: true
+"#;
+
+fn is_pasted(settings: &Settings, output_folder: &str) {
+    let (limits, tasks) = (&settings.limits, &settings.tasks);
+    assert_eq!((limits.rounds, limits.fix_iterations), (2, 1));
+    assert_eq!((tasks.reviewer_timeout_ms, tasks.party_timeout_ms), (120_000, 180_000));
+    assert_eq!((tasks.elicitation_timeout_ms, tasks.fixer_timeout_ms), (Some(130_000), 140_000));
+    assert_eq!((tasks.required_issues, tasks.max_issues_per_agent, tasks.max_concurrent_fixers), (4, 6, 4));
+    assert_eq!(settings.reviews, format!("{output_folder}/found"));
+}
+
+#[test]
+fn the_review_loop_block_is_taken_alone_and_under_automation_and_in_bmad_s_file() {
+    let alone = [("_bmad/bmm/config.yaml", "output_folder: out\n"), (FILE, REVIEW_LOOP)];
+    let reading = read(FILE, REVIEW_LOOP, Manner::Strict);
+    assert_eq!(reading.problems, []);
+    let line = REVIEW_LOOP.lines().position(|line| line.contains("max_review_rounds")).map(|index| index + 1);
+    assert_eq!(effective(&alone).origin("limits.max_review_rounds").unwrap().line, line);
+
+    let under = format!("{AGENT}automation:\n  enabled: true\n  progress: {{}}\n{REVIEW_LOOP}");
+    let strict = read(FILE, &under, Manner::Strict);
+    assert_eq!(strict.problems.len(), 1, "only the key that nobody knows: {:?}", strict.problems);
+    let under = under.replace("  progress: {}\n", "");
+    is_pasted(&settings(&[(FILE, &under)]), ".tribunal");
+
+    let bmad =
+        format!("output_folder: \"{{project-root}}/_out\"\nautomation:\n  progress: {{}}\n{REVIEW_LOOP}");
+    is_pasted(&settings(&[("_bmad/bmm/config.yaml", &bmad), (FILE, AGENT)]), "_out");
+}
+
+#[test]
+fn the_automation_blocks_are_taken() {
+    let text = format!(
+        "{AGENT}{}",
+        r"
+# a start
+automation:
+  enabled: true
+  tier: auto-suggest  # suggested, then confirmed
+
+defaults:
+  default_tier: 3                    # balanced
+  auto_continue_threshold: 0.80      # of 1
+  checkpoint_at_decisions: true
+  max_fix_attempts: 5
+  batch_continue_size: 3
+  require_final_approval: true
+
+preflight_validation:
+  enabled: true
+  checks:
+    - config_syntax        # no typos
+    - tier_valid
+    - thresholds_sane
+    - dependencies_met
+    - memory_accessible
+
+menu_rate_limiting:
+  # time between menus
+  min_interval_seconds: 2
+
+  max_consecutive_menus: 10
+  batch_silent_progress: true
+  use_progress_indicator: true
+
+progress_display:
+  mode: quiet                # streaming | summary | quiet
+  update_interval_seconds: 5 # how often
+  show_estimates: true
+  sound_alerts: false
+
+  long_operation_seconds: 30 # when it is long
+  stall_detection_seconds: 60
+"
+    );
+    assert_eq!(settings(&[(FILE, &text)]).tier.number(), 3, "the default tier, where it is left to us");
+    assert_eq!(mode(&effective(&[(FILE, &text)])), Some(Mode::Silent));
+    let chosen = text.replace("auto-suggest", "1");
+    assert_eq!(settings(&[(FILE, &chosen)]).tier.number(), 1, "the tier wins over the default tier");
+    let small = format!("{AGENT}automation:\n  enabled: true\n  tier: 4\n  require_final_approval: true\n");
+    assert_eq!(settings(&[(FILE, &small)]).tier.number(), 4);
+}
+
+#[test]
+fn the_agent_block_is_taken_and_its_first_agent_takes_part() {
+    let block = "agentConfig:\n  defaultPrimary: \"codex\"\n  defaultFallback: \"claude\"\n  perTask:\n    review:\n      \
+                 primary: \"claude\" # for reviews\n      fallback: false # none\n";
+    let agents =
+        "agents:\n  codex: {driver: command, argv: [codex]}\n  claude: {driver: command, argv: [claude]}\n";
+    let chosen = |text: &str| -> Vec<String> {
+        let agents = settings(&[(FILE, text)]).agents;
+        agents.iter().map(|agent| agent.name.as_str().to_string()).collect()
+    };
+    assert_eq!(chosen(&format!("{agents}{block}")), ["codex"]);
+    let both = agents.replace("agents:\n", "agents:\n  use: [claude, codex]\n");
+    assert_eq!(chosen(&format!("{block}{both}")), ["claude", "codex"], "an explicit `use` wins");
+    let found = effective(&[(FILE, &format!("{agents}{block}"))]);
+    assert_eq!(found.get("agentConfig.perTask.review.fallback"), Some(&Value::Flag(false)));
+}
+
+#[test]
+fn an_agent_that_is_defined_anew_is_not_mixed_with_the_one_before() {
+    let user = project(&[("user.yaml", "agents: {mine: {driver: replay, script: s.yaml}}\nlevel: dual\n")]);
+    let here = project(&[(FILE, AGENT)]);
+    let given = Given { user_file: Some(user.path().join("user.yaml")), ..Given::default() };
+    let wishes = Wishes { given, paced: false };
+    let resolved = resolve(here.path(), Subject::at("plan.md", None), &wishes).unwrap();
+    assert_eq!(resolved.settings.level, Some(Level::Dual));
+    assert_eq!(resolved.items.len(), 1, "the project's command is the one that would run");
+}
+
+#[test]
+fn folders_stay_inside_the_project() {
+    for (said, folder) in [
+        ("\"{project-root}/_bmad-output\"", Some("_bmad-output/reviews")),
+        ("./docs/out/", Some("docs/out/reviews")),
+        ("/srv/out", None),
+        ("../out", None),
+        ("\"{project-root}\"", None),
+        ("\"{elsewhere}/x\"", None),
+    ] {
+        let files = project(&[(FILE, &format!("{AGENT}output_folder: {said}\n"))]);
+        let resolved = resolve(files.path(), Subject::at("plan.md", None), &Wishes::default());
+        match (resolved, folder) {
+            (Ok(resolved), Some(folder)) => assert_eq!(resolved.settings.reviews, folder),
+            (Err(complaint), None) => {
+                assert!(complaint.what.contains("tribunal.yaml:2: `output_folder`"), "{complaint}")
+            }
+            (other, _) => panic!("{said}: {other:?}"),
+        }
+    }
+    let bmad = "project_name: x\n";
+    assert_eq!(settings(&[("_bmad/bmm/config.yaml", bmad), (FILE, AGENT)]).reviews, "_bmad-output/reviews");
+    // What BMAD's file says matters only where nobody else says something.
+    let mended = format!("{AGENT}output_folder: out\n");
+    let files = [("_bmad/bmm/config.yaml", "output_folder: /srv/out\n"), (FILE, mended.as_str())];
+    assert_eq!(settings(&files).reviews, "out/reviews");
+}

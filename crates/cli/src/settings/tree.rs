@@ -1,0 +1,277 @@
+//! A YAML text as a tree that knows its lines. What the keys mean is not known here, see [`super::read`].
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+use serde_saphyr::{DuplicateKeyPolicy, Location, NonFiniteFloatPolicy, Spanned};
+
+/// One value of a file and the line it begins in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    pub line: usize,
+    pub form: Form,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A key with nothing behind it.
+    Nothing,
+    /// As it stands there, without quotes. Whether `2` is a number is for the setting to say.
+    Scalar(String),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub key: String,
+    /// The key's.
+    pub line: usize,
+    pub value: Node,
+}
+
+/// Why a text is no YAML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    pub line: Option<usize>,
+    pub what: String,
+}
+
+pub(super) fn parse(text: &str) -> Result<Node, Broken> {
+    // A file of comments only is an empty file, which the parser takes for a broken one.
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Node { line: 1, form: Form::Nothing });
+    }
+    let options = serde_saphyr::options! {
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        with_snippet: false,
+    };
+    let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|cause| Broken {
+        line: cause.location().and_then(|at| line_of(&at)),
+        what: plain(&cause.without_snippet().to_string()),
+    })?;
+    Ok(node(text, raw))
+}
+
+fn line_of(at: &Location) -> Option<usize> {
+    usize::try_from(at.line()).ok().filter(|line| *line > 0)
+}
+
+/// What the parser saw, in our words where they are plainer.
+fn plain(message: &str) -> String {
+    let first = message.lines().next().unwrap_or_default();
+    // The position is named apart.
+    let first = first.split(" at line ").next().unwrap_or(first).trim_start_matches("error: ");
+    if let Some(rest) = first.strip_prefix("duplicate mapping key: ") {
+        let key = rest.split(", set ").next().unwrap_or(rest);
+        return format!("`{key}` stands here for the second time");
+    }
+    if first.starts_with("multiple YAML documents") {
+        return "a second document begins here (`---`); settings are one".into();
+    }
+    if first.starts_with("mapping values are not allowed") {
+        return "this is no YAML: a key stands where none can; look at the indentation and at quotes".into();
+    }
+    format!("this is no YAML: {first}")
+}
+
+fn node(text: &str, raw: Spanned<Raw>) -> Node {
+    let line = line_of(&raw.referenced).unwrap_or(1);
+    let form = match raw.value {
+        Raw::Nothing => Form::Nothing,
+        Raw::Text(scalar) => Form::Scalar(scalar),
+        // The parser has made a number or a truth value of it; people want to read what they wrote.
+        Raw::Typed(typed) => Form::Scalar(slice(text, &raw.defined).unwrap_or(typed)),
+        Raw::List(items) => Form::List(items.into_iter().map(|item| node(text, item)).collect()),
+        Raw::Map(entries) => Form::Map(entries.into_iter().map(|pair| entry(text, pair)).collect()),
+    };
+    Node { line, form }
+}
+
+fn entry(text: &str, (key, value): (Spanned<Raw>, Spanned<Raw>)) -> Entry {
+    let line = line_of(&key.referenced).unwrap_or(1);
+    let key = match node(text, key).form {
+        Form::Scalar(key) => key,
+        Form::Nothing => "~".to_string(),
+        Form::List(_) | Form::Map(_) => "?".to_string(),
+    };
+    Entry { key, line, value: node(text, value) }
+}
+
+fn slice(text: &str, at: &Location) -> Option<String> {
+    let span = at.span();
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    let end = start.checked_add(usize::try_from(span.byte_len()?).ok()?)?;
+    text.get(start..end).map(|piece| piece.trim().to_string()).filter(|piece| !piece.is_empty())
+}
+
+enum Raw {
+    Nothing,
+    Text(String),
+    Typed(String),
+    List(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<Raw>, Spanned<Raw>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("keys and values")
+    }
+
+    fn visit_unit<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Nothing)
+    }
+
+    fn visit_none<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Nothing)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
+        Ok(Raw::Typed(value.to_string()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
+        Ok(Raw::Typed(value.to_string()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
+        Ok(Raw::Typed(value.to_string()))
+    }
+
+    fn visit_i128<E>(self, value: i128) -> Result<Raw, E> {
+        Ok(Raw::Typed(value.to_string()))
+    }
+
+    fn visit_u128<E>(self, value: u128) -> Result<Raw, E> {
+        Ok(Raw::Typed(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Raw, E> {
+        Ok(Raw::Typed(value.to_string()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Raw, E> {
+        Ok(Raw::Text(value.to_string()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Raw, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Raw::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(pair) = map.next_entry()? {
+            entries.push(pair);
+        }
+        Ok(Raw::Map(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `path: text (line)`, one line a leaf.
+    fn draw(text: &str) -> String {
+        fn walk(node: &Node, path: &str, out: &mut Vec<String>) {
+            match &node.form {
+                Form::Nothing => out.push(format!("{path}: nothing ({})", node.line)),
+                Form::Scalar(text) => out.push(format!("{path}: {text} ({})", node.line)),
+                Form::List(items) => items.iter().for_each(|item| walk(item, &format!("{path}[]"), out)),
+                Form::Map(entries) => entries.iter().for_each(|entry| {
+                    walk(&entry.value, &format!("{path}.{}@{}", entry.key, entry.line), out)
+                }),
+            }
+        }
+        let mut out = Vec::new();
+        walk(&parse(text).unwrap(), "", &mut out);
+        out.join("\n")
+    }
+
+    #[test]
+    fn every_key_and_value_knows_its_line_and_its_text() {
+        let text = "# top\nlimits:\n  max_cost: 0.80   # money\n  infinite: .inf\n  on: yes\n  none:\n\
+                    tier_minimums: {0: minimal, 01: \"2\"}\nverify:\n  - a\n  - 'b c'\n  - |\n    two\n    lines\n\
+                    long: 0x10\nbig: 99999999999999999999999999\nwhen: 2024-01-01\n";
+        insta::assert_snapshot!(draw(text), @r"
+        .limits@2.max_cost@3: 0.80 (3)
+        .limits@2.infinite@4: .inf (4)
+        .limits@2.on@5: yes (5)
+        .limits@2.none@6: nothing (6)
+        .tier_minimums@7.0@7: minimal (7)
+        .tier_minimums@7.01@7: 2 (7)
+        .verify@8[]: a (9)
+        .verify@8[]: b c (10)
+        .verify@8[]: two
+        lines
+         (12)
+        .long@14: 0x10 (14)
+        .big@15: 99999999999999999999999999 (15)
+        .when@16: 2024-01-01 (16)
+        ");
+    }
+
+    #[test]
+    fn an_anchor_is_followed() {
+        insta::assert_snapshot!(draw("a: &x\n  n: 1.50\nb: *x\nc:\n  <<: *x\n  m: 2\n"), @r"
+        .a@1.n@2: 1.50 (2)
+        .b@3.n@3: 1.50 (3)
+        .c@4.m@6: 2 (6)
+        .c@4.n@5: 1.50 (5)
+        ");
+    }
+
+    #[test]
+    fn what_is_broken_is_named_with_its_line() {
+        let said = |text: &str| {
+            let broken = parse(text).expect_err(text);
+            format!("{:?} {}", broken.line, broken.what)
+        };
+        let all: Vec<String> = [
+            "tier: 2\nverify: [\n",
+            "a: 1\nb: 2\na: 3\n",
+            "tier: 2\n  review_loop:\n    enabled: true\n",
+            "a: b: c\n",
+            "a: *no\n",
+            "a: 'x\n",
+            "---\na: 1\n---\nb: 2\n",
+        ]
+        .iter()
+        .map(|text| said(text))
+        .collect();
+        insta::assert_snapshot!(all.join("\n"), @r"
+        Some(2) this is no YAML: unclosed bracket '['
+        Some(3) `a` stands here for the second time
+        Some(2) this is no YAML: a key stands where none can; look at the indentation and at quotes
+        Some(1) this is no YAML: a key stands where none can; look at the indentation and at quotes
+        Some(1) this is no YAML: alias references unknown anchor
+        Some(2) this is no YAML: invalid indentation in multiline quoted scalar
+        Some(4) a second document begins here (`---`); settings are one
+        ");
+    }
+
+    #[test]
+    fn an_empty_file_is_nothing() {
+        for text in ["", "# nothing yet\n", "\n\n"] {
+            assert_eq!(parse(text).unwrap().form, Form::Nothing);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Which commands of a project may run here: asked once for each, by content, and kept outside the project.
+//!
+//! A cloned project, or a journal that came with it, can name any command. Until the person who runs it said yes, none of
+//! them runs. What a person set in their own file, variables or flags needs no consent; `replay` agents run only our own
+//! player. Whether a command is wise is not looked at, and a trusted command may call a script that changes: the consent is
+//! to the command line, not to what it calls.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, fs,
+    io::{self, BufRead, Write, stderr, stdin},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use tribunal_core::{
+    ids::Hash,
+    settings::{DriverSpec, Settings},
+};
+
+use crate::{
+    complaint::{Complaint, ENVIRONMENT},
+    context::{Context, quoted},
+};
+
+/// Something in the settings that would run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    Agent { name: String, argv: Vec<String> },
+    Verify { command: String },
+}
+
+impl Item {
+    /// All of a run's settings, wherever they came from.
+    pub fn of(settings: &Settings) -> Vec<Item> {
+        let agents = settings.agents.iter().filter_map(|agent| match &agent.driver {
+            DriverSpec::Command { argv } => {
+                Some(Item::Agent { name: agent.name.as_str().to_string(), argv: argv.clone() })
+            }
+            DriverSpec::Replay { .. } => None,
+        });
+        let verify = settings.verify.iter().map(|command| Item::Verify { command: command.clone() });
+        agents.chain(verify).collect()
+    }
+
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Item::Agent { .. } => "agent",
+            Item::Verify { .. } => "check",
+        }
+    }
+
+    /// What would run, as one line without anything that a terminal would obey.
+    pub fn command(&self) -> String {
+        let line = match self {
+            Item::Agent { argv, .. } => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+            Item::Verify { command } => command.clone(),
+        };
+        line.chars().flat_map(visible).collect()
+    }
+
+    /// Of the kind and the content. An agent's name is no part of it: what runs is the command.
+    pub fn hash(&self) -> Hash {
+        let parts: Vec<&str> = match self {
+            Item::Agent { argv, .. } => argv.iter().map(String::as_str).collect(),
+            Item::Verify { command } => vec![command],
+        };
+        let mut bytes = self.kind().as_bytes().to_vec();
+        for part in parts {
+            // With its length, so that no two lists of words look alike.
+            bytes.extend((part.len() as u64).to_le_bytes());
+            bytes.extend(part.as_bytes());
+        }
+        Hash::of(&bytes)
+    }
+}
+
+/// Control characters and those that turn the direction of writing could show another command than the one that runs.
+fn visible(c: char) -> impl Iterator<Item = char> {
+    let hides = c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let escaped = hides.then(|| c.escape_default());
+    escaped.into_iter().flatten().chain((!hides).then_some(c))
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Item::Agent { name, .. } => {
+                let name: String = name.chars().flat_map(visible).collect();
+                write!(f, "agent `{name}`: {}", self.command())
+            }
+            Item::Verify { .. } => write!(f, "check: {}", self.command()),
+        }
+    }
+}
+
+/// What a person trusted, by project.
+#[derive(Debug)]
+pub(crate) struct Book {
+    path: PathBuf,
+    pages: Pages,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Pages {
+    schema: String,
+    /// Hashes of items by the project's real path. The commands themselves are not kept: they could hold a secret.
+    projects: BTreeMap<String, BTreeSet<Hash>>,
+}
+
+const SCHEMA: &str = "tribunal.trust-book/1";
+
+impl Book {
+    pub fn open(context: &Context) -> Result<Book, Complaint> {
+        Book::read(context.state_home()?.join("trust.json"))
+    }
+
+    fn read(path: PathBuf) -> Result<Book, Complaint> {
+        let pages = match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|cause| cause.to_string()),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                Ok(Pages { schema: SCHEMA.into(), projects: BTreeMap::new() })
+            }
+            Err(cause) => Err(cause.to_string()),
+        };
+        let pages = pages.and_then(|pages| match pages.schema.as_str() {
+            SCHEMA => Ok(pages),
+            other => Err(format!("it is of another format, {other}")),
+        });
+        match pages {
+            Ok(pages) => Ok(Book { path, pages }),
+            Err(cause) => Err(Complaint::new(ENVIRONMENT, format!("{} cannot be read: {cause}", path.display()))
+                .why("It says which commands you trusted. Without it none of a project's commands runs; nothing was started.")
+                .todo(format!("make it readable, or remove it and be asked again: rm {}", quoted(&path.to_string_lossy())))),
+        }
+    }
+
+    pub fn trusts(&self, root: &Path, item: &Item) -> bool {
+        self.pages.projects.get(&key(root)).is_some_and(|page| page.contains(&item.hash()))
+    }
+
+    /// How many items of this project were trusted, whether they are still in its settings or not.
+    pub fn count(&self, root: &Path) -> usize {
+        self.pages.projects.get(&key(root)).map_or(0, BTreeSet::len)
+    }
+
+    pub fn add<'a>(
+        &mut self,
+        root: &Path,
+        items: impl IntoIterator<Item = &'a Item>,
+    ) -> Result<(), Complaint> {
+        let page = self.pages.projects.entry(key(root)).or_default();
+        page.extend(items.into_iter().map(Item::hash));
+        self.save()
+    }
+
+    pub fn forget(&mut self, root: &Path) -> Result<usize, Complaint> {
+        let gone = self.pages.projects.remove(&key(root)).map_or(0, |page| page.len());
+        if gone > 0 {
+            self.save()?;
+        }
+        Ok(gone)
+    }
+
+    fn save(&self) -> Result<(), Complaint> {
+        self.write().map_err(|cause| {
+            Complaint::new(ENVIRONMENT, format!("{} cannot be written: {cause}", self.path.display()))
+                .why("What you trusted could not be kept. Nothing was started.")
+                .todo("make that folder writable, or name another: export XDG_STATE_HOME=/path/to/a/folder")
+        })
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(folder)?;
+        // Only the owner may read and write it: that is how such files are made.
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        serde_json::to_writer_pretty(&mut file, &self.pages)?;
+        writeln!(file)?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path).map_err(|failed| failed.error)?;
+        fs::File::open(folder)?.sync_all()
+    }
+}
+
+fn key(root: &Path) -> String {
+    root.canonicalize().unwrap_or_else(|_| root.to_path_buf()).to_string_lossy().into_owned()
+}
+
+/// Lets a command go on only if everything in `items` is trusted here; asks once if somebody is there.
+pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<(), Complaint> {
+    let bundled = crate::commands::bundled_items();
+    let mut unknown: Vec<&Item> = Vec::new();
+    for item in items {
+        if !bundled.contains(item) && !unknown.contains(&item) {
+            unknown.push(item);
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let mut book = Book::open(context)?;
+    unknown.retain(|item| !book.trusts(root, item));
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    if !context.can_ask() {
+        return Err(refusal(context, &unknown));
+    }
+    if ask(context, &unknown)? {
+        return book.add(root, unknown);
+    }
+    Err(Complaint::usage("the project's commands are not trusted")
+        .why("Nothing was started.")
+        .todo(format!("look at them again: {} trust --list", context.progress.program)))
+}
+
+fn refusal(context: &Context, unknown: &[&Item]) -> Complaint {
+    let (what, it) = match unknown.len() {
+        1 => ("this project would run a command that you have not trusted".to_string(), "It"),
+        several => (format!("this project would run {several} commands that you have not trusted"), "They"),
+    };
+    let masker = context.masker();
+    let lines: String =
+        unknown.iter().map(|item| format!("  {}\n", masker.mask(&item.to_string()))).collect();
+    Complaint::usage(what)
+        .why(format!(
+            "{lines}{it} came with the project and would run with your rights. Nothing was started."
+        ))
+        .todo(format!("if that is well: {} trust", context.progress.program))
+}
+
+/// Shows the items and asks whether they may run. Only where somebody can answer.
+pub(crate) fn ask(context: &Context, items: &[&Item]) -> Result<bool, Complaint> {
+    let masker = context.masker();
+    let mut err = stderr().lock();
+    writeln!(err, "[?] This project came with commands that would run with your rights:")?;
+    for item in items {
+        writeln!(err, "      {}", masker.mask(&item.to_string()))?;
+    }
+    write!(err, "    [y] run them here from now on, [N] not: ")?;
+    err.flush()?;
+    let mut answer = String::new();
+    stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn agent(argv: &[&str]) -> Item {
+        Item::Agent { name: "mine".into(), argv: argv.iter().map(|word| word.to_string()).collect() }
+    }
+
+    #[test]
+    fn trust_is_for_one_command_in_one_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tribunal/trust.json");
+        let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+        let mut book = Book::read(path.clone()).unwrap();
+        book.add(&here, [&agent(&["a", "b"])]).unwrap();
+        let book = Book::read(path.clone()).unwrap();
+        assert!(book.trusts(&here, &agent(&["a", "b"])));
+        assert!(!book.trusts(&there, &agent(&["a", "b"])));
+        assert!(!book.trusts(&here, &agent(&["ab"])));
+        assert!(!book.trusts(&here, &agent(&["a", "b", "c"])));
+        assert!(!book.trusts(&here, &Item::Verify { command: "a b".into() }));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn an_unreadable_book_is_a_complaint_and_not_an_empty_book() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trust.json");
+        for text in ["{", "{\"schema\": \"other/1\", \"projects\": {}}", "[]"] {
+            fs::write(&path, text).unwrap();
+            let complaint = Book::read(path.clone()).unwrap_err();
+            assert_eq!(complaint.exit, ENVIRONMENT);
+            assert!(complaint.what.contains("cannot be read"), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_what_runs() {
+        let item = agent(&["sh", "-c", "rm -rf ~\r\u{1b}[2Kmake test \u{202e}x"]);
+        assert_eq!(item.to_string(), "agent `mine`: sh -c 'rm -rf ~\\r\\u{1b}[2Kmake test \\u{202e}x'");
+    }
+}

@@ -1,0 +1,183 @@
+//! Settings through the binary: layers, origins, pasted blocks, the schema for editors.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::common::Sandbox;
+
+const QUIET: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
+
+/// The settings in force, by path.
+fn origin(document: &Value, path: &str) -> (Value, String) {
+    let all = document["settings"].as_array().unwrap();
+    let found = all.iter().find(|setting| setting["path"] == path).unwrap_or_else(|| panic!("{path}"));
+    (found["value"].clone(), found["origin"].as_str().unwrap().to_string())
+}
+
+fn user_file(sandbox: &Sandbox, text: &str) -> String {
+    let file = sandbox.home().join("config/tribunal/settings.yaml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn later_layers_win_and_every_value_knows_where_it_came_from() {
+    let sandbox = Sandbox::scripted(QUIET);
+    let user = user_file(&sandbox, "# mine\nlimits:\n  max_cost: 1\n  max_tokens: 2000\n  max_findings: 9\n");
+    sandbox.write(
+        "_bmad/bmm/config.yaml",
+        "project_name: x\noutput_folder: out\nreview_loop:\n  limits:\n    max_total_issues: 8\n    max_review_rounds: 2\n",
+    );
+    sandbox.write(
+        "tribunal.yaml",
+        "limits:\n  max_review_rounds: 4\n  max_cost: 2\nagents: {scripted: {driver: replay, script: script.yaml}}\n",
+    );
+    let mut command = sandbox.command(&["inspect", "settings", "--json"]);
+    let output = command.env("TRIBUNAL_LIMITS__MAX_COST", "3.50").output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (path, value, from) in [
+        ("limits.max_cost", Value::from(3.5), "TRIBUNAL_LIMITS__MAX_COST".to_string()),
+        ("limits.max_review_rounds", 4.into(), "tribunal.yaml:2".into()),
+        ("limits.max_findings", 8.into(), "_bmad/bmm/config.yaml:5".into()),
+        ("limits.max_tokens", 2000.into(), format!("{user}:4")),
+        ("limits.max_failures", 5.into(), "default".into()),
+        ("level", Value::Null, "not set".into()),
+    ] {
+        assert_eq!(origin(&document, path), (value, from), "{path}");
+    }
+    let plan =
+        sandbox.json(&["review", "plan.md", "--dry-run", "--set", "limits.max_cost=0.25", "--level", "dual"]);
+    assert_eq!(plan["limits"]["cost"], 0.25);
+    assert_eq!(plan["limits"]["rounds"], 4);
+    assert_eq!(plan["level"], "dual");
+}
+
+#[test]
+fn variables_and_flags_are_held_to_the_same_table() {
+    let sandbox = Sandbox::scripted(QUIET);
+    let mut command =
+        sandbox.command(&["review", "plan.md", "--dry-run", "--set", "limits.max_cots=1", "--set", "tier=9"]);
+    command
+        .env("TRIBUNAL_LIMITS__MAX_COTS", "3")
+        .env("TRIBUNAL_TIER", "many")
+        .env("TRIBUNAL_SOMETHING", "else");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stderr), @r"
+    [!] environment variable TRIBUNAL_LIMITS__MAX_COTS: there is no setting `limits.max_cots`
+        Nothing was started.
+        Also wrong:
+          TRIBUNAL_TIER: `tier` is `many`; allowed is a whole number, 0 to 4
+          --set limits.max_cots: `limits:` has no setting `max_cots`
+            did you mean `limits.max_cost`?
+          --set tier: `tier` is `9`; allowed is a whole number, 0 to 4
+        1. did you mean `TRIBUNAL_LIMITS__MAX_COST`?
+    ");
+    let ran = sandbox.run(&["review", "plan.md", "--set", "tier"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("--set tier: it has no value"), "{}", ran.err);
+}
+
+#[test]
+fn the_settings_in_force_read_well() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.write(
+        "tribunal.yaml",
+        "tier: 1\nagents: {scripted: {driver: replay, script: script.yaml}}\nverify: [make test]\n\
+         progress_display: {mode: quiet, sound_alerts: true}\n",
+    );
+    insta::assert_snapshot!(sandbox.run(&["inspect", "settings"]).out, @r"
+    * tier                     1              tribunal.yaml:1          a whole number, 0 to 4
+      level                    -              not set                  minimal | dual | full
+      goal                     zero-open      default                  zero-open | critical-only
+      fix                      true           default                  true | false
+    * verify                   [make test]    tribunal.yaml:3          a list, [a, b]
+      output_folder            -              not set                  a folder in the project
+      reviews_folder           -              not set                  a folder in the project
+    agents:
+      use                      -              not set                  a list, [a, b]
+    * scripted.driver          replay         tribunal.yaml:2          command | replay
+    * scripted.script          script.yaml    tribunal.yaml:2          a text
+    limits:
+      max_review_rounds        3              default                  a whole number, 1 to 100
+      max_fix_iterations       3              default                  a whole number, 1 to 100
+      max_failures             5              default                  a whole number, 1 to 100
+      max_findings             50             default                  a whole number, 1 to 1000
+      max_runtime_minutes      120 min        default                  minutes, 1 to 1440
+      max_cost                 5.00           default                  an amount of money, more than 0
+      max_tokens               1000000        default                  a whole number, 1 to 1000000000
+    tasks:
+      required_issues          3              default                  a whole number, 0 to 20
+      max_concurrent_fixers    3              default                  a whole number, 1 to 16
+      max_issues_per_agent     5              default                  a whole number, 1 to 50
+      reviewer_timeout         900 s          default                  seconds, 1 to 86400
+      party_timeout            1200 s         default                  seconds, 1 to 86400
+      elicitation_timeout      -              not set                  seconds, 1 to 86400
+      fixer_timeout            900 s          default                  seconds, 1 to 86400
+      idle_timeout             600 s          default                  seconds, 1 to 86400
+      retry_after              5 s            default                  seconds, 0 to 86400
+    progress:
+    * mode                     silent         tribunal.yaml:4          silent | summary | streaming | verbose
+    accepted; not used by this version:
+    * progress.sound_alerts                         true           tribunal.yaml:4          true | false
+
+    * set by somebody (6); the others are defaults. 36 more are accepted and not used by this version: --all
+    ");
+}
+
+#[test]
+fn one_file_alone_is_explained_with_all_its_problems() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.write("other.yaml", "tier: 1\nlimits:\n  max_cost: 0\nspeed: 3\nreview_loop:\n  enabled: no\n");
+    let ran = sandbox.run(&["inspect", "settings", "other.yaml"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    insta::assert_snapshot!(ran.out, @r"
+    line 1    tier                                         1
+    line 6    review_loop.enabled                          false           accepted; not used by this version
+    [!] line 3: `limits.max_cost` is `0`; allowed is an amount of money, more than 0
+        nothing is ever unlimited: name a number
+    [!] line 4: there is no setting `speed`
+    settings: 2, problems: 2
+    ");
+    let document = sandbox.json(&["inspect", "settings", "other.yaml"]);
+    assert_eq!(document["problems"][1]["line"], 4);
+}
+
+#[test]
+fn a_run_takes_changed_settings_from_flags_when_it_is_resumed() {
+    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{exit: 41}]}]\n");
+    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(5));
+    sandbox.write("script.yaml", QUIET);
+    let events = sandbox.events(&["resume", "--reload", "--set", "limits.max_cost=7"]);
+    let text = serde_json::to_string(&events).unwrap();
+    assert!(text.contains("\"cost\":7.0"), "{text}");
+    assert_eq!(events.last().unwrap()["outcome"], "resolved");
+}
+
+#[test]
+fn the_schema_knows_what_the_reader_knows() {
+    let sandbox = Sandbox::new();
+    let schema = sandbox.json(&["schema", "settings"]);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let fits = |text: &str| validator.is_valid(&serde_json::from_str::<Value>(text).unwrap());
+    assert!(fits(
+        r#"{"tier": 2, "limits": {"max_cost": 2.5}, "agents": {"use": ["a"], "a": {"driver": "command", "argv": ["x"]}}}"#
+    ));
+    assert!(fits(
+        r#"{"automation": {"tier": "auto-suggest", "review_loop": {"tier_minimums": {"0": "dual"}}}, "limits": null}"#
+    ));
+    assert!(fits(
+        r#"{"agentConfig": {"defaultPrimary": "codex", "perTask": {"review": {"primary": "claude", "fallback": false}}}}"#
+    ));
+    for wrong in [
+        r#"{"tier": 7}"#,
+        r#"{"limits": {"max_cots": 1}}"#,
+        r#"{"agents": {"a": {"argvs": []}}}"#,
+        r#"{"agentConfig": {"perTask": {"reviw": {}}}}"#,
+        r#"{"defaults": {"auto_continue_threshold": 80}}"#,
+    ] {
+        assert!(!fits(wrong), "{wrong}");
+    }
+}

@@ -1,0 +1,98 @@
+//! Less than all lines, or more: one line a stage for `summary`, every effect by its key for `verbose`.
+
+use std::io::{self, Write};
+
+use tribunal_core::{
+    effect::Reply,
+    event::{Entry, Event},
+    ids::Key,
+};
+
+use super::Lines;
+use crate::{style::Style, words};
+
+/// What a fix iteration came to so far. Counted in every mode, since the mode may change while it runs.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    round: u32,
+    iteration: u32,
+    fixers: u32,
+    landed: u32,
+}
+
+impl Tally {
+    pub(super) fn see(&mut self, event: &Event) {
+        match event {
+            Event::FixersDealt { round, iteration, wave, hands } => {
+                if *wave == 1 {
+                    *self = Tally { round: *round, iteration: *iteration, ..Tally::default() };
+                }
+                self.fixers += hands.len() as u32;
+            }
+            Event::PatchLanded { .. } => self.landed += 1,
+            _ => {}
+        }
+    }
+}
+
+impl<W: Write> Lines<W> {
+    pub(super) fn stage(&mut self, entry: &Entry) -> io::Result<()> {
+        match &entry.event {
+            Event::RunStarted { settings, .. } => {
+                let title = format!("review of {} · run {}", settings.subject.title(), entry.run);
+                let title = self.screen.paint(Style::Bold, &self.screen.wrap(0, &title));
+                self.line(0, &title)
+            }
+            Event::RoundEnded { round, new, dry, counts } => {
+                let came = words::round(*new, *dry, counts);
+                let text = self.screen.wrap(2, &format!("round {round}: {came}"));
+                self.line(0, &text)
+            }
+            Event::Boundary { key, .. } if is_fix_iteration(key) => {
+                let Tally { round, iteration, fixers, landed } = self.tally;
+                let counts = self.view.counts();
+                let text = format!(
+                    "round {round}, fix iteration {iteration}: patches landed: {landed} of {fixers}; {} fixed, {} open",
+                    counts.fixed, counts.open,
+                );
+                let text = self.screen.wrap(2, &text);
+                self.line(0, &text)
+            }
+            Event::RunResumed { .. }
+            | Event::SettingsChanged { .. }
+            | Event::DecisionAnswered { .. }
+            | Event::Warned { .. }
+            | Event::RunParked(_)
+            | Event::RunFinished(_) => self.shown(entry),
+            _ => Ok(()),
+        }
+    }
+
+    /// What only `verbose` shows, before whatever else the entry says.
+    pub(super) fn inner(&mut self, event: &Event) -> io::Result<()> {
+        let (what, key) = match event {
+            Event::EffectStarted { key, .. } => ("started", key),
+            Event::EffectFinished { key, reply, .. } => (outcome(reply), key),
+            Event::Boundary { key, .. } => ("stage ended", key),
+            _ => return Ok(()),
+        };
+        let key = self.screen.fit(16, key.as_str());
+        let text = self.screen.paint(Style::Dim, &format!("> {what:<12}{key}"));
+        self.line(2, &text)
+    }
+}
+
+/// `round-1/fix-2`.
+fn is_fix_iteration(key: &Key) -> bool {
+    key.as_str().rsplit('/').next().is_some_and(|last| last.starts_with("fix-"))
+}
+
+fn outcome(reply: &Reply) -> &'static str {
+    match reply {
+        Reply::Failed { .. } => "failed",
+        Reply::NotLanded { .. } => "not landed",
+        Reply::Agent(_) => "answered",
+        Reply::Landed { .. } => "landed",
+        _ => "done",
+    }
+}

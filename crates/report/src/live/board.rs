@@ -1,0 +1,219 @@
+//! What the live view knows: a run as its journal tells it, and what its agents say in between.
+//!
+//! Fed from outside, also with the time: it reads no clock. How it looks is [`super::frame`]'s business.
+
+use tribunal_core::{
+    brief::Task,
+    decision::About,
+    effect::{Effect, OwnFile, Reply},
+    event::{Entry, Event},
+    ids::{FindingId, Key},
+    level::Role,
+    progress::Progress,
+    view::{Phase, RunView},
+};
+
+use super::worker::{State, Worker, task_of};
+use crate::Mode;
+
+/// What the person at the terminal chose, and can choose.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Controls {
+    pub mode: Mode,
+    /// Keys are read.
+    pub keys: bool,
+    /// The keys are explained.
+    pub help: bool,
+    /// The person wants to stop.
+    pub stopping: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    pub number: u32,
+    /// None: it goes on.
+    pub came: Option<Came>,
+}
+
+/// What a round came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Came {
+    pub new: u32,
+    pub dry: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    #[default]
+    Starting,
+    Reviewing,
+    /// With the number of the fix iteration.
+    Fixing(u32),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Board {
+    pub controls: Controls,
+    pub(super) view: RunView,
+    /// Awake time of the run, in milliseconds.
+    pub(super) now: u64,
+    pub(super) rounds: Vec<Round>,
+    /// At most so many rounds.
+    pub(super) of: u32,
+    pub(super) stage: Stage,
+    pub(super) workers: Vec<Worker>,
+    /// What we do ourselves, since when.
+    pub(super) aside: Option<(&'static str, u64)>,
+    panel: Vec<Role>,
+}
+
+impl Board {
+    pub fn new(controls: Controls) -> Board {
+        Board { controls, ..Board::default() }
+    }
+
+    /// The run has been awake for so long. Time never goes back.
+    pub fn tick(&mut self, awake_ms: u64) {
+        self.now = self.now.max(awake_ms);
+    }
+
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// There is something to show.
+    pub(super) fn has_begun(&self) -> bool {
+        self.view.run.is_some()
+    }
+
+    /// Neither parked nor finished.
+    pub(super) fn is_running(&self) -> bool {
+        self.view.phase == Phase::Running
+    }
+
+    pub fn progress(&mut self, progress: &Progress) {
+        let now = self.now;
+        if let Some(worker) = self.worker(&progress.key) {
+            worker.heard_of(&progress.text, now);
+        }
+    }
+
+    pub fn see(&mut self, entry: &Entry) {
+        self.view.see(entry);
+        self.tick(entry.at.awake_ms);
+        match &entry.event {
+            Event::LevelChosen { panel, .. } => {
+                self.panel.clone_from(panel);
+                if self.stage == Stage::Reviewing {
+                    self.seat_panel();
+                }
+            }
+            Event::RoundStarted { round, of } => {
+                self.rounds.retain(|known| known.number < *round);
+                self.rounds.push(Round { number: *round, came: None });
+                self.of = *of;
+                self.stage = Stage::Reviewing;
+                self.seat_panel();
+            }
+            Event::RoundEnded { new, dry, .. } => {
+                if let Some(last) = self.rounds.last_mut() {
+                    last.came = Some(Came { new: *new, dry: *dry });
+                }
+            }
+            Event::FixersDealt { round, iteration, wave, hands } => {
+                let dealt = if *wave > 1 { self.workers.len() } else { 0 };
+                self.stage = Stage::Fixing(*iteration);
+                self.deal(&format!("round-{round}/fix-{iteration}/fix"), dealt, hands);
+            }
+            Event::EffectStarted { key, effect, .. } => self.started(key, effect),
+            Event::EffectFinished { key, reply, .. } => self.finished(key, reply),
+            Event::SeatAnswered { round, role, .. } | Event::SeatIncomplete { round, role, .. } => {
+                self.noted(&seat(*round, *role), &entry.event);
+            }
+            Event::FixerFailed { key, .. }
+            | Event::PatchLanded { key, .. }
+            | Event::PatchRefused { key, .. } => self.noted(task_of(key), &entry.event),
+            _ => {}
+        }
+    }
+
+    fn seat_panel(&mut self) {
+        let round = self.rounds.last().map_or(1, |round| round.number);
+        let seats = self.panel.iter();
+        self.workers =
+            seats.map(|role| Worker::new(seat(round, *role), role.to_string(), Vec::new())).collect();
+    }
+
+    /// Fixers of later waves stand behind those of earlier ones and count on from them.
+    fn deal(&mut self, root: &str, dealt: usize, hands: &[Vec<FindingId>]) {
+        self.workers.truncate(dealt);
+        for (index, hand) in hands.iter().enumerate() {
+            let number = dealt + index + 1;
+            let (key, name) = (format!("{root}/{number}"), format!("fixer {number}"));
+            self.workers.push(Worker::new(key, name, hand.clone()));
+        }
+    }
+
+    fn worker(&mut self, key: &Key) -> Option<&mut Worker> {
+        let task = task_of(key);
+        self.workers.iter_mut().find(|worker| worker.key == task)
+    }
+
+    fn noted(&mut self, task: &str, event: &Event) {
+        if let Some(worker) = self.workers.iter_mut().find(|worker| worker.key == task) {
+            worker.noted(event);
+        }
+    }
+
+    fn started(&mut self, key: &Key, effect: &Effect) {
+        let now = self.now;
+        self.aside = match effect {
+            Effect::Freeze { .. } => Some(("the subject is copied for the panel", now)),
+            Effect::Write { file: OwnFile::Tracker, .. } => Some(("the tracker is written", now)),
+            Effect::Write { file: OwnFile::Metrics { .. }, .. } => Some(("the metrics are written", now)),
+            _ => None,
+        };
+        let Some(worker) = self.worker(key) else { return };
+        match effect {
+            Effect::Ask { task: Task { agent, brief, .. } } => {
+                let again = key.as_str().ends_with("/again");
+                let doing = match brief.correction.as_str() {
+                    _ if !again => String::new(),
+                    "" => "tried once more".to_string(),
+                    why => format!("asked once more: {why}"),
+                };
+                worker.asked(agent.as_str(), &doing, now);
+            }
+            Effect::Land { .. } => worker.state = State::Landing { since: now },
+            Effect::Sleep { .. } => worker.state = State::Waiting,
+            _ => {}
+        }
+    }
+
+    fn finished(&mut self, key: &Key, reply: &Reply) {
+        self.aside = None;
+        let Some(worker) = self.worker(key) else { return };
+        match reply {
+            Reply::Agent(_) => worker.done("answered"),
+            Reply::Failed { fault, .. } => worker.failed(&fault.detail),
+            _ => {}
+        }
+    }
+
+    /// Workers that have come to an end, and all.
+    pub(super) fn answered(&self) -> (usize, usize) {
+        let ended = |worker: &&Worker| matches!(worker.state, State::Done { .. } | State::Failed { .. });
+        (self.workers.iter().filter(ended).count(), self.workers.len())
+    }
+
+    /// How often every limit's amount may be used: once, and once more for every `more` of a person's.
+    pub(super) fn shares(&self) -> u64 {
+        let decisions = self.view.decisions.iter().filter(|decision| decision.about == About::Limit);
+        let granted = decisions.filter_map(|decision| decision.answer.as_ref());
+        1 + granted.filter(|answer| answer.choice == "more").count() as u64
+    }
+}
+
+fn seat(round: u32, role: Role) -> String {
+    format!("round-{round}/review/{role}")
+}

@@ -1,0 +1,142 @@
+//! One seat or one fixer, and what it does now.
+
+use tribunal_core::{
+    event::Event,
+    ids::{FindingId, Key},
+};
+
+use crate::{columns::clean, words};
+
+/// An agent that was not heard of for so long may hang.
+pub const STALL_MS: u64 = 60_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its turn has not come.
+    Waiting,
+    Working {
+        since: u64,
+        /// Its last sign of life.
+        heard: u64,
+        doing: String,
+    },
+    /// Its patch is being merged and checked.
+    Landing {
+        since: u64,
+    },
+    Done {
+        says: String,
+    },
+    Failed {
+        says: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// The key of its task, without `/again`.
+    pub key: String,
+    /// Its role, or `fixer 2`.
+    pub name: String,
+    /// Empty until it is asked.
+    pub agent: String,
+    /// What a fixer has in hand.
+    pub hand: Vec<FindingId>,
+    pub state: State,
+}
+
+impl Worker {
+    pub(super) fn new(key: String, name: String, hand: Vec<FindingId>) -> Worker {
+        Worker { key, name, agent: String::new(), hand, state: State::Waiting }
+    }
+
+    pub(super) fn asked(&mut self, agent: &str, doing: &str, now: u64) {
+        self.agent = clean(agent);
+        self.state = State::Working { since: now, heard: now, doing: clean(doing) };
+    }
+
+    pub(super) fn heard_of(&mut self, text: &str, now: u64) {
+        if let State::Working { heard, doing, .. } = &mut self.state {
+            *heard = now;
+            *doing = clean(text);
+        }
+    }
+
+    pub(super) fn done(&mut self, says: &str) {
+        self.state = State::Done { says: clean(says) };
+    }
+
+    pub(super) fn failed(&mut self, says: &str) {
+        self.state = State::Failed { says: clean(says) };
+    }
+
+    /// Takes in a fact noted about this worker.
+    pub(super) fn noted(&mut self, event: &Event) {
+        match event {
+            Event::SeatAnswered { raised, .. } => self.done(&words::raised(*raised)),
+            Event::SeatIncomplete { fault, .. } | Event::FixerFailed { fault, .. } => {
+                self.failed(&fault.detail);
+            }
+            Event::PatchLanded { lines, .. } => {
+                self.done(&format!("landed, {}", words::count(*lines, "line")));
+            }
+            Event::PatchRefused { why, .. } => self.failed(&format!("not landed: {}", words::refusal(why))),
+            _ => {}
+        }
+    }
+
+    /// How long it has been at it.
+    pub fn busy_ms(&self, now: u64) -> Option<u64> {
+        match self.state {
+            State::Working { since, .. } | State::Landing { since } => Some(now.saturating_sub(since)),
+            _ => None,
+        }
+    }
+
+    /// How long nothing was heard of it, if that is worth a warning.
+    pub fn stalled_ms(&self, now: u64) -> Option<u64> {
+        match self.state {
+            State::Working { heard, .. } => Some(now.saturating_sub(heard)).filter(|ms| *ms >= STALL_MS),
+            _ => None,
+        }
+    }
+}
+
+/// The task that an effect belongs to: `…/fix/2/land`, `…/again` and `…/pause` belong to what stands before.
+pub(super) fn task_of(key: &Key) -> &str {
+    let mut task = key.as_str();
+    while let Some((before, "again" | "land" | "pause")) = task.rsplit_once('/') {
+        task = before;
+    }
+    task
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_done_for_a_task_carries_its_key() {
+        for (key, task) in [
+            ("round-1/review/party", "round-1/review/party"),
+            ("round-1/review/party/again", "round-1/review/party"),
+            ("round-1/review/party/pause", "round-1/review/party"),
+            ("round-1/fix-2/fix/3/again/land", "round-1/fix-2/fix/3"),
+            ("land", "land"),
+        ] {
+            assert_eq!(task_of(&Key::new(key)), task);
+        }
+    }
+
+    #[test]
+    fn an_agent_counts_as_stalled_a_minute_after_its_last_sign_of_life() {
+        let mut worker = Worker::new("k".into(), "party".into(), Vec::new());
+        assert_eq!(worker.stalled_ms(STALL_MS * 9), None, "who waits does not stall");
+        worker.asked("claude", "", 1_000);
+        assert_eq!(worker.stalled_ms(60_999), None);
+        assert_eq!(worker.stalled_ms(61_000), Some(60_000));
+        worker.heard_of("reading", 61_000);
+        assert_eq!(worker.stalled_ms(61_500), None);
+        assert_eq!(worker.busy_ms(61_500), Some(60_500));
+    }
+}

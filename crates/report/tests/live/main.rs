@@ -1,0 +1,22 @@
+//! The live view: what it shows of a recorded run at any moment on any screen, and what becomes of it on a terminal.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod frames;
+mod painting;
+mod terminal;
+
+use tribunal_core::{event::Entry, ids::Key, progress::Progress};
+use tribunal_report::Screen;
+use tribunal_testkit::{RECORDED, entries};
+
+fn recorded() -> Vec<Entry> {
+    entries(RECORDED[0].1)
+}
+
+fn progress(key: &str, text: &str) -> Progress {
+    Progress { key: Key::new(key), text: text.into() }
+}
+
+fn screen(columns: usize) -> Screen {
+    Screen { width: Some(columns), ..Screen::default() }
+}

@@ -1,0 +1,147 @@
+//! How long a process may take: in all, and without a sign of life. Both count time that the machine was awake.
+//!
+//! Decided here without a timer, so that tests can say what time it is.
+
+use std::time::Duration;
+
+/// What a process may take. Both start at its launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    pub total: Duration,
+    /// Without a byte on either stream.
+    pub idle: Duration,
+}
+
+/// A moment on both clocks: the one that stands still while the machine sleeps, and the one that does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub awake: Duration,
+    pub boot: Duration,
+}
+
+/// Clocks drift and are read one after the other; only more than this is sleep.
+const SLEPT: Duration = Duration::from_secs(2);
+
+impl Moment {
+    #[cfg(target_os = "linux")]
+    pub fn now() -> Moment {
+        use rustix::time::{ClockId, clock_gettime};
+        let read = |clock| {
+            let time = clock_gettime(clock);
+            let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+            Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+        };
+        Moment { awake: read(ClockId::Monotonic), boot: read(ClockId::Boottime) }
+    }
+
+    /// One clock only: sleep is not noticed, and the idle window is not lengthened.
+    #[cfg(not(target_os = "linux"))]
+    pub fn now() -> Moment {
+        use std::{sync::OnceLock, time::Instant};
+        static FIRST: OnceLock<Instant> = OnceLock::new();
+        let awake = FIRST.get_or_init(Instant::now).elapsed();
+        Moment { awake, boot: awake }
+    }
+
+    /// How long the machine slept between two moments.
+    fn slept_since(self, earlier: Moment) -> Duration {
+        let boot = self.boot.saturating_sub(earlier.boot);
+        boot.saturating_sub(self.awake.saturating_sub(earlier.awake))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Look again after this long, at the latest.
+    Wait(Duration),
+    TimedOut,
+    Silent,
+}
+
+/// One process against its deadlines.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    deadlines: Deadlines,
+    started: Moment,
+    heard: Moment,
+}
+
+impl Watch {
+    pub fn start(deadlines: Deadlines, now: Moment) -> Watch {
+        Watch { deadlines, started: now, heard: now }
+    }
+
+    /// A sign of life.
+    pub fn heard(&mut self, now: Moment) {
+        self.heard = now;
+    }
+
+    pub fn verdict(&mut self, now: Moment) -> Verdict {
+        let total = self.deadlines.total.saturating_sub(now.awake.saturating_sub(self.started.awake));
+        if total.is_zero() {
+            return Verdict::TimedOut;
+        }
+        let silent = now.awake.saturating_sub(self.heard.awake);
+        if silent >= self.deadlines.idle {
+            if now.slept_since(self.heard) < SLEPT {
+                return Verdict::Silent;
+            }
+            // Whatever it was talking to is gone after a sleep: it gets the time to notice. From here on the sleep lies
+            // behind the window, so that each one counts once.
+            self.heard = now;
+        }
+        let idle = self.deadlines.idle.saturating_sub(now.awake.saturating_sub(self.heard.awake));
+        Verdict::Wait(total.min(idle))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Deadlines = Deadlines { total: Duration::from_secs(100), idle: Duration::from_secs(10) };
+
+    fn at(awake: u64, slept: u64) -> Moment {
+        Moment { awake: Duration::from_secs(awake), boot: Duration::from_secs(awake + slept) }
+    }
+
+    fn seconds(seconds: u64) -> Verdict {
+        Verdict::Wait(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn the_idle_window_starts_at_launch_and_anew_with_every_sign_of_life() {
+        let mut watch = Watch::start(LIMITS, at(1000, 0));
+        assert_eq!(watch.verdict(at(1009, 0)), seconds(1));
+        watch.heard(at(1009, 0));
+        assert_eq!(watch.verdict(at(1010, 0)), seconds(9));
+        assert_eq!(watch.verdict(at(1019, 0)), Verdict::Silent);
+    }
+
+    #[test]
+    fn signs_of_life_do_not_lengthen_the_whole() {
+        let mut watch = Watch::start(LIMITS, at(0, 0));
+        for second in (5..100).step_by(5) {
+            watch.heard(at(second, 0));
+        }
+        assert_eq!(watch.verdict(at(97, 0)), seconds(3));
+        watch.heard(at(99, 0));
+        assert_eq!(watch.verdict(at(100, 0)), Verdict::TimedOut);
+    }
+
+    #[test]
+    fn time_asleep_counts_for_nothing_and_restarts_the_idle_window_once() {
+        let mut watch = Watch::start(LIMITS, at(0, 0));
+        // A night in a bag after nine seconds of silence.
+        assert_eq!(watch.verdict(at(9, 30_000)), seconds(1));
+        assert_eq!(watch.verdict(at(10, 30_000)), seconds(10));
+        assert_eq!(watch.verdict(at(20, 30_000)), Verdict::Silent);
+    }
+
+    #[test]
+    fn clocks_that_drift_a_little_are_no_sleep_and_a_clock_set_back_is_no_time() {
+        let mut watch = Watch::start(LIMITS, at(50, 0));
+        assert_eq!(watch.verdict(at(60, 1)), Verdict::Silent);
+        assert_eq!(watch.verdict(at(40, 0)), seconds(10));
+    }
+}

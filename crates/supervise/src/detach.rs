@@ -1,0 +1,19 @@
+//! Starting something that goes on without us and without our terminal.
+
+use std::{
+    io,
+    os::unix::process::CommandExt,
+    process::{Child, Command},
+};
+
+use rustix::process::setsid;
+
+/// Starts a command in a session of its own: what happens to our terminal does not concern it.
+pub fn start_detached(mut command: Command) -> io::Result<Child> {
+    // SAFETY: between fork and exec one system call is made; it allocates nothing and takes no lock.
+    #[expect(unsafe_code, reason = "the only door to run something between fork and exec")]
+    unsafe {
+        command.pre_exec(|| setsid().map(|_| ()).map_err(io::Error::from));
+    }
+    command.spawn()
+}

@@ -1,0 +1,247 @@
+//! The keeper's own life.
+
+use std::{
+    collections::HashSet,
+    ffi::OsString,
+    fs::OpenOptions,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Command, ExitCode},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::{Errno, FdFlags, fcntl_setfd},
+    process::{
+        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open,
+        set_child_subreaper, set_parent_process_death_signal, wait,
+    },
+};
+
+use super::Word;
+use crate::{resources, table};
+
+/// Orphans that have ended are buried so often while the agent lives.
+const ROUNDS: Duration = Duration::from_secs(2);
+/// What the agent left running when it ended gets this long to end by itself.
+const LINGER: Duration = Duration::from_millis(500);
+/// Between two looks at a tree that is ending.
+const STEP: Duration = Duration::from_millis(5);
+/// Processes that are still there after this long of killing are not ours to kill.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// `NAME LINE LOCKS GRACE FILES PROGRAM [ARGUMENT…]`
+struct Order {
+    line: UnixStream,
+    _locks: Vec<OwnedFd>,
+    grace: Duration,
+    files: Option<u64>,
+    program: OsString,
+    arguments: Vec<OsString>,
+}
+
+pub(super) fn keep() -> ExitCode {
+    let Some(order) = Order::read() else { return ExitCode::from(64) };
+    match Keeper::start(order) {
+        Ok(mut keeper) => {
+            keeper.run();
+            ExitCode::SUCCESS
+        }
+        Err(code) => code,
+    }
+}
+
+impl Order {
+    fn read() -> Option<Order> {
+        let mut words = std::env::args_os().skip(1);
+        let mut next = || words.next()?.into_string().ok();
+        let line = next()?.parse().ok()?;
+        let locks = next()?;
+        let grace = Duration::from_millis(next()?.parse().ok()?);
+        let files = next()?.parse().ok();
+        let locks = locks.split(',').filter_map(|number| inherited(number.parse().ok()?));
+        Some(Order {
+            _locks: locks.collect(),
+            line: UnixStream::from(inherited(line)?),
+            grace,
+            files,
+            program: words.next()?,
+            arguments: words.collect(),
+        })
+    }
+}
+
+/// A descriptor that our parent left open for us, and for nobody after us.
+fn inherited(number: RawFd) -> Option<OwnedFd> {
+    if number <= 2 {
+        return None;
+    }
+    // SAFETY: only asked whether it is open; nothing else in this process uses descriptors by number.
+    #[expect(unsafe_code, reason = "descriptors are inherited by number")]
+    let open = unsafe { BorrowedFd::borrow_raw(number) };
+    fcntl_setfd(open, FdFlags::CLOEXEC).ok()?;
+    // SAFETY: it is open, as was just seen, and each number is named once in our arguments.
+    #[expect(unsafe_code, reason = "descriptors are inherited by number")]
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+struct Keeper {
+    line: UnixStream,
+    /// Held, not used: they are let go of when we end.
+    _locks: Vec<OwnedFd>,
+    grace: Duration,
+    agent: Pid,
+    /// How it ended, once it has.
+    ended: bool,
+    agent_handle: OwnedFd,
+}
+
+/// What woke us.
+enum Woken {
+    AgentEnded,
+    /// Told to end it, or left alone.
+    Told,
+    Time,
+}
+
+impl Keeper {
+    fn start(order: Order) -> Result<Keeper, ExitCode> {
+        let mut line = order.line;
+        let mut fail = |errno: i32| {
+            let _ = line.write_all(Word::Refused(errno).line().as_bytes());
+            ExitCode::FAILURE
+        };
+        let no_errno = 0;
+        set_child_subreaper(Some(getpid())).map_err(|cause| fail(cause.raw_os_error()))?;
+        if let Some(files) = order.files {
+            resources::set_files(files);
+        }
+        let mut command = Command::new(&order.program);
+        command.args(&order.arguments).process_group(0);
+        die_with_the_keeper(&mut command);
+        let child = command.spawn().map_err(|cause| fail(cause.raw_os_error().unwrap_or(no_errno)))?;
+        let agent = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| fail(no_errno))?;
+        let agent_handle =
+            pidfd_open(agent, PidfdFlags::empty()).map_err(|cause| fail(cause.raw_os_error()))?;
+        let _ = line.write_all(Word::Started(agent.as_raw_nonzero().get()).line().as_bytes());
+        let _ = let_go_of_streams();
+        Ok(Keeper { line, _locks: order._locks, grace: order.grace, agent, ended: false, agent_handle })
+    }
+
+    fn run(&mut self) {
+        let grace = loop {
+            match self.wait_for_something(ROUNDS) {
+                Woken::AgentEnded => {
+                    self.bury();
+                    break LINGER;
+                }
+                Woken::Told => break self.grace,
+                Woken::Time => {
+                    self.bury();
+                }
+            }
+            if self.ended {
+                break LINGER;
+            }
+        };
+        self.end_all(grace);
+    }
+
+    fn wait_for_something(&mut self, at_most: Duration) -> Woken {
+        let mut waits = [
+            PollFd::from_borrowed_fd(self.agent_handle.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.line.as_fd(), PollFlags::IN),
+        ];
+        let timeout = Timespec::try_from(at_most).ok();
+        // Interrupted or out of memory: look again later, never give up.
+        if poll(&mut waits, timeout.as_ref()).is_err() {
+            std::thread::sleep(STEP);
+            return Woken::Time;
+        }
+        let [agent, line] = waits.map(|wait| !wait.revents().is_empty());
+        if agent {
+            return Woken::AgentEnded;
+        }
+        // A byte is an order, and so are the line's end and its failing.
+        if line
+            && !matches!(self.line.read(&mut [0; 16]), Err(cause) if cause.kind() == io::ErrorKind::Interrupted)
+        {
+            return Woken::Told;
+        }
+        Woken::Time
+    }
+
+    /// Buries what has ended; true when no child is left.
+    fn bury(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.agent && !self.ended => self.tell_the_end(status),
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(Errno::INTR) => {}
+                Err(_) => return true,
+            }
+        }
+    }
+
+    fn tell_the_end(&mut self, status: WaitStatus) {
+        let word = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Word::Exited(code),
+            (None, Some(signal)) => Word::Killed(signal),
+            // Stopped, not ended.
+            (None, None) => return,
+        };
+        self.ended = true;
+        let _ = self.line.write_all(word.line().as_bytes());
+    }
+
+    /// Asks everything to end, waits the grace, kills; until no child is left.
+    fn end_all(&mut self, grace: Duration) {
+        let began = Instant::now();
+        let mut asked = HashSet::new();
+        while !self.bury() {
+            let waited = began.elapsed();
+            if waited >= grace + PATIENCE {
+                let left = table::descendants(getpid()).len();
+                let _ = self.line.write_all(Word::Left(left).line().as_bytes());
+                return;
+            }
+            for pid in table::descendants(getpid()) {
+                if waited >= grace {
+                    let _ = kill_process(pid, Signal::KILL);
+                } else if asked.insert(pid) {
+                    let _ = kill_process(pid, Signal::TERM);
+                    // One that was stopped hears nothing until it goes on.
+                    let _ = kill_process(pid, Signal::CONT);
+                }
+            }
+            if self.bury() {
+                return;
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+}
+
+/// The agent itself does not outlive its keeper; what it started is found at the next start.
+fn die_with_the_keeper(command: &mut Command) {
+    let before_exec = || set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
+    // SAFETY: between fork and exec one system call is made; it allocates nothing and takes no lock.
+    #[expect(unsafe_code, reason = "the only door to run something between fork and exec")]
+    unsafe {
+        command.pre_exec(before_exec);
+    }
+}
+
+/// The streams are the agent's: as long as we had them open, nobody would see their end.
+fn let_go_of_streams() -> io::Result<()> {
+    let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&nothing)?;
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! A started process with everything that descends from it: kept by a keeper, or, where there are none, a process group.
+
+use std::{
+    io,
+    os::{
+        fd::{AsRawFd, BorrowedFd, RawFd},
+        unix::net::UnixStream as StdStream,
+    },
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    process::{Pid, Signal, kill_process_group, setsid},
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    process::Child,
+    time::timeout,
+};
+
+use crate::{
+    keeper::{NAME, Word},
+    process::{Command, How, StartError},
+    resources,
+};
+
+/// Dropping it ends the tree: a keeper sees its line end, a group is killed.
+pub(crate) struct Tree {
+    /// The keeper, or the process itself.
+    child: Child,
+    grace: Duration,
+    hold: Hold,
+}
+
+enum Hold {
+    Line { words: Lines<BufReader<OwnedReadHalf>>, orders: OwnedWriteHalf },
+    Group(Group),
+}
+
+/// Whatever is left of it is killed when this is dropped.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Tree {
+    /// The tree and the streams of its first process.
+    pub async fn start(command: &Command) -> Result<Tree, StartError> {
+        match &command.keeper {
+            Some(keeper) => Tree::start_kept(command, keeper).await,
+            None => Tree::start_group(command),
+        }
+    }
+
+    async fn start_kept(command: &Command, keeper: &Path) -> Result<Tree, StartError> {
+        let failed = |cause: io::Error| StartError::of(command, &cause);
+        let (ours, theirs) = StdStream::pair().map_err(failed)?;
+        ours.set_nonblocking(true).map_err(failed)?;
+        let mut build = tokio::process::Command::new(keeper);
+        let locks: Vec<RawFd> = command.hold.iter().map(|file| file.as_raw_fd()).collect();
+        let list = locks.iter().map(RawFd::to_string).collect::<Vec<_>>().join(",");
+        build
+            .arg0(NAME)
+            .arg(theirs.as_raw_fd().to_string())
+            .arg(if list.is_empty() { "-" } else { &list })
+            .arg(command.grace.as_millis().to_string())
+            .arg(resources::files_of_a_child().map_or("-".to_string(), |files| files.to_string()))
+            .arg(&command.program)
+            .args(&command.args);
+        let left_open: Vec<RawFd> = locks.into_iter().chain([theirs.as_raw_fd()]).collect();
+        in_own_session(&mut build, left_open);
+        let child = spawn(build, command)?;
+        drop(theirs);
+        let (words, orders) = UnixStream::from_std(ours).map_err(failed)?.into_split();
+        let mut words = BufReader::new(words).lines();
+        // The first word says whether the program could be started.
+        match words.next_line().await.ok().flatten().as_deref().and_then(Word::parse) {
+            Some(Word::Started(_)) => {}
+            Some(Word::Refused(errno)) => return Err(failed(io::Error::from_raw_os_error(errno))),
+            other => {
+                let said = format!("its keeper did not start it ({other:?})");
+                return Err(failed(io::Error::other(said)));
+            }
+        }
+        Ok(Tree { child, grace: command.grace, hold: Hold::Line { words, orders } })
+    }
+
+    fn start_group(command: &Command) -> Result<Tree, StartError> {
+        let mut build = tokio::process::Command::new(&command.program);
+        build.args(&command.args).process_group(0).kill_on_drop(true);
+        let child = spawn(build, command)?;
+        let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
+        Ok(Tree { child, grace: command.grace, hold: Hold::Group(group) })
+    }
+
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Waits for the first process. May be dropped and called again.
+    pub async fn exited(&mut self) -> How {
+        match &mut self.hold {
+            Hold::Group(_) => ending(self.child.wait().await),
+            Hold::Line { words, .. } => loop {
+                match words.next_line().await.ok().flatten().as_deref().map(Word::parse) {
+                    Some(Some(Word::Exited(code))) => return How::Exited(code),
+                    Some(Some(Word::Killed(signal))) => return How::Killed(signal),
+                    Some(_) => {}
+                    None => return How::Lost,
+                }
+            },
+        }
+    }
+
+    /// Asks all of the tree to end; after the grace it is killed.
+    pub async fn end(&mut self) {
+        match &mut self.hold {
+            Hold::Line { orders, .. } => {
+                let _ = orders.write_all(b"end\n").await;
+            }
+            Hold::Group(group) => {
+                group.signal(Signal::TERM);
+                if timeout(self.grace, self.child.wait()).await.is_err() {
+                    group.signal(Signal::KILL);
+                }
+            }
+        }
+    }
+
+    /// Waits until nothing of it is left, and says how many processes withstood.
+    pub async fn gone(mut self) -> usize {
+        let mut left = 0;
+        if let Hold::Line { words, .. } = &mut self.hold {
+            while let Ok(Some(line)) = words.next_line().await {
+                if let Some(Word::Left(number)) = Word::parse(&line) {
+                    left = number;
+                }
+            }
+        }
+        let _ = self.child.wait().await;
+        left
+    }
+}
+
+fn spawn(mut build: tokio::process::Command, command: &Command) -> Result<Child, StartError> {
+    build
+        .current_dir(&command.folder)
+        .envs(&command.env)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for name in &command.without {
+        build.env_remove(name);
+    }
+    build.spawn().map_err(|cause| StartError::of(command, &cause))
+}
+
+/// A session of its own, so that a Ctrl-C is ours alone, and these descriptors left open.
+fn in_own_session(build: &mut tokio::process::Command, left_open: Vec<RawFd>) {
+    let before_exec = move || {
+        setsid()?;
+        for number in &left_open {
+            // SAFETY: the files belong to the command, which outlives the start.
+            #[expect(unsafe_code, reason = "descriptors are inherited by number")]
+            let open = unsafe { BorrowedFd::borrow_raw(*number) };
+            fcntl_setfd(open, FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made; nothing is allocated and no lock is taken.
+    #[expect(unsafe_code, reason = "the only door to run something between fork and exec")]
+    unsafe {
+        build.pre_exec(before_exec);
+    }
+}
+
+fn ending(status: io::Result<ExitStatus>) -> How {
+    use std::os::unix::process::ExitStatusExt;
+    match status {
+        Ok(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => How::Exited(code),
+            (None, Some(signal)) => How::Killed(signal),
+            (None, None) => How::Lost,
+        },
+        Err(_) => How::Lost,
+    }
+}
