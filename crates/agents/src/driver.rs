@@ -1,6 +1,6 @@
 //! How each agent is launched and how its output is read. One driver, one arm; bigger ones get a module of their own.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
 use tribunal_core::{ids::Key, limits::Usage, settings::DriverSpec};
 
@@ -9,8 +9,8 @@ use crate::replay;
 /// What `supervise` needs to start an agent; the prompt goes to its standard input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    pub program: String,
-    pub args: Vec<String>,
+    pub program: OsString,
+    pub args: Vec<OsString>,
     pub env: BTreeMap<String, String>,
 }
 
@@ -26,9 +26,9 @@ pub struct Decoded {
 #[derive(Clone, Debug)]
 pub struct Whereabouts {
     /// Our own program: it plays scripts.
-    pub own_program: String,
+    pub own_program: PathBuf,
     /// The project's root, for paths in settings.
-    pub project: String,
+    pub project: PathBuf,
 }
 
 /// Names the task to the process: scripts choose their part by it, and a later sweep knows its own by it.
@@ -38,18 +38,13 @@ pub fn launch(driver: &DriverSpec, task: &Key, at: &Whereabouts) -> Launch {
     let mut env = BTreeMap::from([(TASK_VARIABLE.to_string(), task.to_string())]);
     match driver {
         DriverSpec::Command { argv } => {
-            let (program, args) = match argv.split_first() {
-                Some((program, args)) => (program.clone(), args.to_vec()),
-                None => (String::new(), Vec::new()),
-            };
-            Launch { program, args, env }
+            let mut words = argv.iter().map(OsString::from);
+            Launch { program: words.next().unwrap_or_default(), args: words.collect(), env }
         }
         DriverSpec::Replay { script, paced } => {
-            let script =
-                if script.starts_with('/') { script.clone() } else { format!("{}/{script}", at.project) };
             env.insert(replay::PACED_VARIABLE.to_string(), u8::from(*paced).to_string());
-            let args = vec![replay::COMMAND.to_string(), script];
-            Launch { program: at.own_program.clone(), args, env }
+            let args = vec![replay::COMMAND.into(), at.project.join(script).into_os_string()];
+            Launch { program: at.own_program.clone().into_os_string(), args, env }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{fmt, io};
 
 use serde_json::json;
+use tribunal_core::ids::RunId;
 use tribunal_runner::{
     RunError,
     host::HostError,
@@ -78,7 +79,7 @@ impl Complaint {
 
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "[!] {}", self.what)?;
+        writeln!(f, "[!] {}", one_line(&self.what))?;
         for line in self.why.lines() {
             writeln!(f, "    {line}")?;
         }
@@ -87,6 +88,11 @@ impl fmt::Display for Complaint {
         }
         Ok(())
     }
+}
+
+/// Names of files may contain anything, also line ends and what moves the cursor.
+fn one_line(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
 impl From<io::Error> for Complaint {
@@ -161,14 +167,31 @@ impl From<StoreError> for Complaint {
             StoreError::Foreign { .. } => {
                 Complaint::usage(what).todo("move that file away; Tribunal makes a new journal")
             }
+            StoreError::Network { .. } => Complaint::new(ENVIRONMENT, what)
+                .why("The journal needs memory that its readers and writers share, which a network does not give: two\n\
+                      machines could write over each other. Nothing was started.")
+                .todo("work on a copy of the project on a local disk"),
+            StoreError::Full { path } => Complaint::new(ENVIRONMENT, what)
+                .why("Without its journal a run could not be resumed, so nothing goes on. What was recorded is kept.")
+                .todo(format!("make room on the disk: df {}", path.display())),
+            StoreError::Gone { .. } => Complaint::new(ENVIRONMENT, what)
+                .why("What the run had recorded went with it, so nothing goes on and nothing more is written.")
+                .todo("put the folder back if it was only moved, then: tribunal runs"),
             StoreError::Create { .. } | StoreError::Database { .. } | StoreError::Writer(_) => {
                 Complaint::new(ENVIRONMENT, what)
                     .why("Without its journal a run could not be resumed, so nothing is started and nothing goes on.")
-                    .todo("make the project's folder writable and see that the disk is not full")
-                    .todo("then: tribunal status")
+                    .todo("make the project's folder writable, and see that neither disk nor system is full")
             }
             StoreError::Entry { .. } | StoreError::Unwritable(_) | StoreError::NoBlob(_) => bug(what),
         }
+    }
+}
+
+/// A run that was going on can go on again; the journal says from where.
+fn going_on(complaint: Complaint, run: &RunId) -> Complaint {
+    match complaint.exit {
+        ENVIRONMENT => complaint.todo(format!("then: tribunal resume {run}")),
+        _ => complaint,
     }
 }
 
@@ -181,6 +204,9 @@ impl From<RunError> for Complaint {
             RunError::Project { .. } => Complaint::new(ENVIRONMENT, what)
                 .why("Tribunal keeps its journal in the project; without it nothing is started.")
                 .todo("make the project's folder writable, or copy the project to where it is"),
+            RunError::LeadsOut { .. } => Complaint::usage(what)
+                .why("Tribunal writes inside the project only. Nothing was started.")
+                .todo("put a folder in the place of the link, or set `output_folder` to one inside the project"),
             RunError::SubjectBusy { by, .. } => Complaint::usage(what)
                 .why("Two runs on one subject would undo each other's work.")
                 .todo(format!("watch the other one: tribunal status {by}"))
@@ -200,7 +226,7 @@ impl From<RunError> for Complaint {
             RunError::SecretInSettings { .. } => Complaint::usage(what)
                 .why("Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.")
                 .todo("put it into an environment variable that the agent or the check reads itself"),
-            RunError::Host { cause: HostError::Store(cause), .. } => cause.into(),
+            RunError::Host { cause: HostError::Store(cause), run } => going_on(cause.into(), &run),
             RunError::Host { .. } => bug(what),
         }
     }

@@ -166,10 +166,7 @@ impl Context {
             Complaint::new(ENVIRONMENT, format!("own program not found: {cause}"))
                 .todo("start tribunal by its full path")
         })?;
-        Ok(Whereabouts {
-            own_program: own.to_string_lossy().into_owned(),
-            project: project.root().to_string_lossy().into_owned(),
-        })
+        Ok(Whereabouts { own_program: own, project: project.root().to_path_buf() })
     }
 }
 

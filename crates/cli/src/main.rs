@@ -66,7 +66,10 @@ fn main() -> ExitCode {
     // A panic is a bug; it has been printed. What was recorded is kept, and the exit code is the one for bugs.
     match std::panic::catch_unwind(AssertUnwindSafe(|| commands::run(arguments.command, &context))) {
         Ok(result) => finish(result, json),
-        Err(_) => complain(&complaint::bug("something broke that never should"), json),
+        Err(panic) => {
+            let known = running::is_about_threads(&*panic);
+            complain(&known.unwrap_or_else(|| complaint::bug("something broke that never should")), json)
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn execute(
     job: Job,
     mode: Option<Mode>,
 ) -> Result<Ended, Complaint> {
+    enough_room()?;
     let (say, stop) = watch::channel(Stop::GoOn);
     let runner = Runner {
         at: context.whereabouts(&project)?,
@@ -40,7 +41,7 @@ pub(crate) fn execute(
         keeper: tribunal_supervise::own_program(),
         stop,
     };
-    tribunal_supervise::allow_many_files();
+
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -67,6 +68,35 @@ pub(crate) fn execute(
     runtime.shutdown_background();
     let (run, ending) = result?;
     Ok(Ended { run, exit: ending.reason.exit() })
+}
+
+/// With less than this a run cannot even say what is wrong.
+const LEAST_FILES: u64 = 64;
+
+fn enough_room() -> Result<(), Complaint> {
+    let files = tribunal_supervise::allow_many_files();
+    if files < LEAST_FILES {
+        return Err(Complaint::new(ENVIRONMENT, format!("only {files} files may be open at once"))
+            .why(format!("A run needs {LEAST_FILES} at least; every agent takes five. Nothing was started."))
+            .todo("allow more: ulimit -n 1024"));
+    }
+    match std::thread::Builder::new().spawn(|| {}).map(std::thread::JoinHandle::join) {
+        Ok(_) => Ok(()),
+        Err(cause) => Err(no_thread(&cause.to_string())),
+    }
+}
+
+fn no_thread(cause: &str) -> Complaint {
+    Complaint::new(ENVIRONMENT, format!("the system has no room for another thread: {cause}"))
+        .why("What was recorded is kept.")
+        .todo("end other programs, or allow more processes: ulimit -u")
+        .todo("then: tribunal resume")
+}
+
+/// A library that we use gives up where the system refuses a thread.
+pub(crate) fn is_about_threads(panic: &(dyn std::any::Any + Send)) -> Option<Complaint> {
+    let text = panic.downcast_ref::<String>()?;
+    text.contains("spawn worker thread").then(|| no_thread(text))
 }
 
 /// First Ctrl-C, or `tribunal stop`: what runs may finish. Second, or a request to terminate: end now. A hang-up: go on without a screen.

@@ -31,6 +31,13 @@ impl Project {
         &self.root
     }
 
+    /// Where a path of ours really leads, links followed as far as they exist, if that is outside the project.
+    pub fn leads_out(&self, path: &Path) -> Option<PathBuf> {
+        let root = self.root.canonicalize().ok()?;
+        let there = path.ancestors().find_map(|part| part.canonicalize().ok())?;
+        (!there.starts_with(root)).then_some(there)
+    }
+
     /// `.tribunal`: journal, copies, locks; ignored by git through a file of its own.
     pub fn home(&self) -> PathBuf {
         self.root.join(".tribunal")

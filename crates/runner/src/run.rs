@@ -44,6 +44,8 @@ pub enum RunError {
     Subject(#[from] SubjectError),
     #[error("{}: {cause}", project.display())]
     Project { project: PathBuf, cause: io::Error },
+    #[error("{path} is a link that leads out of the project, to {}", to.display())]
+    LeadsOut { path: String, to: PathBuf },
     #[error("{subject} is already under review by run {by}")]
     SubjectBusy { subject: String, by: RunId },
     #[error("run {run} is being worked on by another process")]
@@ -90,6 +92,7 @@ impl Runner {
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(RunId, Ending), RunError> {
         self.refuse_secrets(&settings)?;
+        self.stay_inside(&settings)?;
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
         let run = new_run_id(&store, &settings)?;
@@ -121,11 +124,13 @@ impl Runner {
         changed: Option<Settings>,
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(RunId, Ending), RunError> {
+        self.refuse_way_out(".tribunal")?;
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
         let entries = store.entries(run, 0)?;
         let view = RunView::of(&entries);
         let settings = check_resumable(run, &entries, &view)?;
+        self.stay_inside(&settings)?;
         let locks = self.lock(run, &settings, &home, sink)?;
         // Somebody else may have taken it further between the look and the lock.
         let entries = store.entries(run, 0)?;
@@ -224,6 +229,21 @@ impl Runner {
             return Ok(());
         }
         Err(RunError::SecretInSettings { place: masked_string(&value).unwrap_or_default() })
+    }
+
+    /// What we write stays in the project, whatever links a clone may contain.
+    fn stay_inside(&self, settings: &Settings) -> Result<(), RunError> {
+        self.refuse_way_out(".tribunal")?;
+        self.refuse_way_out(&settings.reviews)?;
+        let awaiting = Path::new(&settings.reviews).with_file_name("awaiting-human");
+        self.refuse_way_out(&awaiting.to_string_lossy())
+    }
+
+    fn refuse_way_out(&self, path: &str) -> Result<(), RunError> {
+        match self.project.leads_out(&self.project.root().join(path)) {
+            Some(to) => Err(RunError::LeadsOut { path: path.to_string(), to }),
+            None => Ok(()),
+        }
     }
 
     /// Files of decisions in which somebody wrote what is no answer.

@@ -16,6 +16,12 @@ pub enum StoreError {
     Foreign { path: PathBuf },
     #[error("{} cannot be created: {cause}", path.display())]
     Create { path: PathBuf, cause: io::Error },
+    #[error("{} lies on a network file system ({kind})", path.display())]
+    Network { path: PathBuf, kind: String },
+    #[error("{} cannot grow: the disk is full", path.display())]
+    Full { path: PathBuf },
+    #[error("{} is gone: it, or the folder it was in, was deleted or replaced", path.display())]
+    Gone { path: PathBuf },
     #[error("{}: {cause}", path.display())]
     Database { path: PathBuf, cause: rusqlite::Error },
     #[error("entry {seq} of run {run} cannot be read: {cause}")]

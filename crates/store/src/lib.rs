@@ -7,6 +7,7 @@
 //! It opens the database, alone. It masks nothing (that door is in `runner`) and decides nothing.
 
 mod error;
+mod place;
 mod schema;
 mod store;
 mod sweep;

@@ -18,6 +18,7 @@ use tribunal_core::{
 
 use crate::{
     error::StoreError,
+    place,
     schema::{FORMAT, check, migrate},
     writer::{Batch, Writer},
 };
@@ -66,6 +67,9 @@ impl Store {
     pub fn open(folder: &Path) -> Result<Store, StoreError> {
         fs::create_dir_all(folder)
             .map_err(|cause| StoreError::Create { path: folder.to_path_buf(), cause })?;
+        if let Some(kind) = place::network(folder) {
+            return Err(StoreError::Network { path: folder.to_path_buf(), kind });
+        }
         let path = folder.join(FILE);
         let database = |cause| StoreError::Database { path: path.clone(), cause };
         let mut connection = Connection::open(&path).map_err(database)?;

@@ -13,7 +13,7 @@ use tribunal_core::{
     stamp::Stamp,
 };
 
-use crate::error::StoreError;
+use crate::{error::StoreError, place::FileId};
 
 /// What is longer than this goes into a blob.
 const INLINE: usize = 64 << 10;
@@ -76,10 +76,18 @@ impl Drop for Writer {
 }
 
 fn work(mut connection: Connection, path: &Path, jobs: &Receiver<Job>) {
+    let own = FileId::of(path).ok();
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         group.extend(jobs.try_iter());
         let (batches, dones): (Vec<Batch>, Vec<Done>) = group.into_iter().unzip();
+        // An open file outlives its name: what is written to it then, nobody will ever read.
+        if own.is_some_and(|own| !own.is_at(path)) {
+            for done in dones {
+                done(Err(StoreError::Gone { path: path.to_path_buf() }));
+            }
+            continue;
+        }
         match commit(&mut connection, &batches) {
             Ok(written) => {
                 for (done, entries) in dones.into_iter().zip(written) {
@@ -87,9 +95,14 @@ fn work(mut connection: Connection, path: &Path, jobs: &Receiver<Job>) {
                 }
             }
             Err(cause) => {
+                let full = cause.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
                 let text = cause.to_string();
                 for done in dones {
-                    done(Err(StoreError::Writer(format!("{}: {text}", path.display()))));
+                    let path = path.to_path_buf();
+                    done(Err(match full {
+                        true => StoreError::Full { path },
+                        false => StoreError::Writer(format!("{}: {text}", path.display())),
+                    }));
                 }
             }
         }

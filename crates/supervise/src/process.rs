@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs::File,
     io,
     path::PathBuf,
@@ -31,11 +32,11 @@ const LARGE: usize = 64 << 10;
 
 /// What to run.
 pub struct Command {
-    pub program: String,
-    pub args: Vec<String>,
+    pub program: OsString,
+    pub args: Vec<OsString>,
     pub folder: PathBuf,
     /// Added to our own environment.
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, OsString>,
     /// Taken out of it.
     pub without: Vec<String>,
     pub input: Vec<u8>,
@@ -122,7 +123,7 @@ pub enum StartError {
 
 impl StartError {
     pub(crate) fn of(command: &Command, cause: &io::Error) -> StartError {
-        let program = command.program.clone();
+        let program = command.program.to_string_lossy().into_owned();
         let cause = match cause.raw_os_error() {
             Some(errno) => io::Error::from_raw_os_error(errno),
             None => io::Error::other(cause.to_string()),
@@ -190,7 +191,7 @@ pub async fn run(command: Command) -> Result<Ended, StartError> {
         && let Some(mark) = command.env.get(strays::MARK).cloned()
     {
         // Nobody else will end what the keeper held.
-        let _ = tokio::task::spawn_blocking(move || strays::sweep(|found| found == mark)).await;
+        let _ = tokio::task::spawn_blocking(move || strays::sweep(|found| *found == *mark)).await;
     }
     let left = tree.gone().await;
     Ok(Ended { how, stdout: stdout.finish().await, stderr: stderr.finish().await, left })

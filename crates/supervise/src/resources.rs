@@ -7,13 +7,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// How many files could be open before we asked for more: what a child gets back.
 static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 
-/// A thousand agents are a few thousand pipes: raises our own limit on open files as far as we may.
-pub fn allow_many_files() {
+/// A thousand agents are a few thousand pipes: raises our own limit on open files as far as we may, and says how far.
+pub fn allow_many_files() -> u64 {
     BEFORE.get_or_init(|| {
         let limit = getrlimit(Resource::Nofile);
         let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
         raised.ok().and(limit.current)
     });
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// The limit that a child should see: many programs close every file they could have, one by one.

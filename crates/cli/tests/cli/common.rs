@@ -127,9 +127,15 @@ impl Sandbox {
     }
 
     fn bare<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
-        let mut command = Command::new(TRIBUNAL);
+        let mut command = self.wrapped(TRIBUNAL);
+        command.args(args);
         command
-            .args(args)
+    }
+
+    /// Any program, in the project and with the person's things.
+    pub fn wrapped(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
             .current_dir(self.root())
             .env_remove("NO_COLOR")
             .env_remove("TRIBUNAL_FAULT")

@@ -14,3 +14,4 @@ mod log;
 mod people;
 mod settings;
 mod trust;
+mod worlds;

@@ -107,7 +107,7 @@ fn command(
 ) -> Command {
     let launch = driver::launch(&agent.driver, key, &world.at);
     let mut command = world.command(launch.program, launch.args, folder);
-    command.env.extend(launch.env);
+    command.env.extend(launch.env.into_iter().map(|(name, value)| (name, value.into())));
     command.input = prompt.into_bytes();
     command.deadlines = Deadlines {
         total: Duration::from_millis(task.timeout_ms),

@@ -248,7 +248,7 @@ async fn check(
 }
 
 async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<Option<Refusal>> {
-    let mut command = world.command("sh".into(), vec!["-c".into(), verify.to_string()], folder);
+    let mut command = world.command("sh".into(), vec!["-c".into(), verify.into()], folder);
     command.deadlines = Deadlines { total: VERIFY_DEADLINE, idle: VERIFY_DEADLINE };
     let ended = tribunal_supervise::run(command).await.map_err(io::Error::other)?;
     if ended.how == How::Stopped {

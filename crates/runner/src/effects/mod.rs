@@ -8,7 +8,7 @@ mod land;
 mod own_files;
 mod people;
 
-use std::{collections::BTreeMap, fs::File, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::Whereabouts;
@@ -54,13 +54,13 @@ pub(crate) struct Keeping {
 
 impl World {
     /// A command with the run's mark, locks and fences, to be filled in.
-    pub fn command(&self, program: String, args: Vec<String>, folder: PathBuf) -> Command {
+    pub fn command(&self, program: OsString, args: Vec<OsString>, folder: PathBuf) -> Command {
         // Git must not find the person's repository above a copy: a `git reset` there would be theirs.
-        let fence = folder.parent().unwrap_or(&folder).to_string_lossy().into_owned();
+        let fence = folder.parent().unwrap_or(&folder).as_os_str().to_owned();
         let env = BTreeMap::from([
             ("GIT_CEILING_DIRECTORIES".to_string(), fence),
-            (RUN_VARIABLE.to_string(), self.run.to_string()),
-            (MARK.to_string(), self.keeping.mark.clone()),
+            (RUN_VARIABLE.to_string(), self.run.as_str().into()),
+            (MARK.to_string(), self.keeping.mark.clone().into()),
         ]);
         Command {
             program,

@@ -19,6 +19,9 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
         OwnFile::Metrics { unix_seconds } => (metrics_name(world, *unix_seconds, &masked), masked),
     };
     let path = world.project.root().join(&name);
+    if let Some(there) = world.project.leads_out(&path) {
+        return world_fault(format!("{name} leads out of the project, to {}", there.display()));
+    }
     let done = || -> io::Result<Option<String>> {
         let aside = match file {
             OwnFile::Tracker => keep_edited(world.project.root(), &path)?,

@@ -32,6 +32,9 @@ pub(super) fn post(world: &World, decision: &Decision) -> Reply {
     if !matches!(read(&path, decision), Written::Nothing) {
         return Reply::Posted;
     }
+    if let Some(there) = world.project.leads_out(&path) {
+        return world_fault(format!("{} leads out of the project, to {}", path.display(), there.display()));
+    }
     match write_atomically(&path, world.masker.mask(&page(&world.run, decision)).as_bytes()) {
         Ok(()) => Reply::Posted,
         Err(cause) => world_fault(format!("{}: {cause}", path.display())),

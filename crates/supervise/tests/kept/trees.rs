@@ -1,12 +1,9 @@
 //! Agents that do everything to outlive their task, and do not.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::{fs::File, sync::Arc, time::Duration};
 
-use common::{Held, go, shell};
+use crate::common::{Held, go, shell};
 use tribunal_supervise::{How, MARK, sweep_strays};
 
 /// A daemon in a session of its own, twice forked, that ignores being asked.
@@ -120,7 +117,7 @@ fn what_a_killed_keeper_left_is_found_by_its_mark() {
     // The agent kills its own keeper; the kernel then ends the agent, but not the daemon.
     let mut command = shell(&held.script(&format!("{DAEMON}; echo up >&3; kill -9 $PPID; sleep 1000")));
     let mark = format!("test-{}", std::process::id());
-    command.env.insert(MARK.into(), mark);
+    command.env.insert(MARK.into(), mark.into());
     assert_eq!(go(command).unwrap().how, How::Lost);
     assert_eq!(held.until_gone(), "up\n");
 }

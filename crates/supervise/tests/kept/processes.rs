@@ -1,11 +1,8 @@
 //! Real processes: exit codes, signals, deadlines, output. What happens to whole trees is in `trees.rs`.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
-mod common;
 
 use std::{sync::mpsc, time::Duration};
 
-use common::{go, shell};
+use crate::common::{go, shell};
 use tribunal_supervise::{How, StartError};
 
 #[test]
@@ -102,7 +99,7 @@ fn output_is_seen_while_it_comes() {
 
 #[test]
 fn what_cannot_be_started_is_named() {
-    for keeper in [common::keeper(), None] {
+    for keeper in [crate::common::keeper(), None] {
         let mut command = shell("");
         command.keeper = keeper.clone();
         command.program = "surely-not-installed".into();
@@ -115,7 +112,7 @@ fn what_cannot_be_started_is_named() {
         std::fs::write(&file, "no program").unwrap();
         let mut command = shell("");
         command.keeper = keeper.clone();
-        command.program = file.display().to_string();
+        command.program = file.into_os_string();
         assert!(matches!(go(command).unwrap_err(), StartError::NotExecutable { .. }));
 
         let mut command = shell("");

@@ -1,0 +1,138 @@
+//! Where the journal's file lies: on a disk that can hold it, and still the one that was opened.
+
+use std::{
+    fs, io,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::Path,
+};
+
+/// File systems over a network. SQLite's WAL keeps its index in memory that all processes share, which works on one machine
+/// only; over a network two of them would write over each other.
+const NETWORK: [&str; 20] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "smb2",
+    "afs",
+    "9p",
+    "ceph",
+    "lustre",
+    "gpfs",
+    "glusterfs",
+    "beegfs",
+    "ncpfs",
+    "coda",
+    "fuse.sshfs",
+    "fuse.rclone",
+    "fuse.s3fs",
+    "fuse.glusterfs",
+    "fuse.gcsfuse",
+];
+
+/// The kind of network file system that a folder lies on. None: a local one, or nobody can tell.
+pub(crate) fn network(folder: &Path) -> Option<String> {
+    let mounts = fs::read("/proc/self/mountinfo").ok()?;
+    let folder = folder.canonicalize().ok()?;
+    let kind = kind_at(&mounts, folder.as_os_str().as_bytes())?;
+    NETWORK.contains(&kind.as_str()).then_some(kind)
+}
+
+/// The file system of the innermost mount that holds a path; of several at one place the last one shows.
+fn kind_at(mounts: &[u8], path: &[u8]) -> Option<String> {
+    let mut best: Option<(usize, String)> = None;
+    for line in mounts.split(|byte| *byte == b'\n') {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let Some(point) = fields.nth(4).map(unescaped) else { continue };
+        let kind = fields.skip_while(|field| *field != b"-").nth(1);
+        let Some(kind) = kind.map(|kind| String::from_utf8_lossy(kind).into_owned()) else { continue };
+        let rest = path.strip_prefix(point.as_slice());
+        let holds = rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || point.ends_with(b"/"));
+        if holds && best.as_ref().is_none_or(|(length, _)| point.len() >= *length) {
+            best = Some((point.len(), kind));
+        }
+    }
+    best.map(|(_, kind)| kind)
+}
+
+/// Blanks and the like stand there as `\040`.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, behind)) = rest.split_first() {
+        let octal = behind.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(|_| *first == b'\\') {
+            Some(byte) => {
+                out.push(byte);
+                rest = &behind[3..];
+            }
+            None => {
+                out.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    out
+}
+
+/// Which file a path led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    number: u64,
+}
+
+impl FileId {
+    pub fn of(path: &Path) -> io::Result<FileId> {
+        let found = fs::metadata(path)?;
+        Ok(FileId { device: found.dev(), number: found.ino() })
+    }
+
+    /// False: the file was deleted, or its folder was, or another one was put in its place.
+    pub fn is_at(self, path: &Path) -> bool {
+        match FileId::of(path) {
+            Ok(found) => found == self,
+            Err(cause) => cause.kind() != io::ErrorKind::NotFound,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &[u8] = b"\
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+30 22 0:25 / /home rw - nfs4 server:/home rw,vers=4.2\n\
+31 30 0:26 / /home/ann/my\\040disk rw - ext4 /dev/sdb1 rw\n\
+32 22 0:27 / /mnt/c rw - 9p drvfs rw\n\
+33 22 0:28 / /over rw - ext4 /dev/sdc1 rw\n\
+34 33 0:29 / /over rw - fuse.sshfs host: rw\n";
+
+    #[test]
+    fn the_innermost_mount_counts_and_the_last_of_several_at_one_place() {
+        let kind = |path: &str| kind_at(MOUNTS, path.as_bytes()).unwrap();
+        assert_eq!(kind("/srv/project"), "ext4");
+        assert_eq!(kind("/home/ann/project"), "nfs4");
+        assert_eq!(kind("/homework"), "ext4");
+        assert_eq!(kind("/home/ann/my disk/project"), "ext4");
+        assert_eq!(kind("/mnt/c/Users"), "9p");
+        assert_eq!(kind("/over/there"), "fuse.sshfs");
+    }
+
+    #[test]
+    fn a_file_that_was_deleted_or_replaced_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "one").unwrap();
+        let id = FileId::of(&path).unwrap();
+        fs::write(&path, "still the same file").unwrap();
+        assert!(id.is_at(&path));
+        fs::write(folder.path().join("other"), "").unwrap();
+        fs::rename(folder.path().join("other"), &path).unwrap();
+        assert!(!id.is_at(&path));
+        fs::remove_file(&path).unwrap();
+        assert!(!id.is_at(&path));
+    }
+}
