@@ -18,7 +18,7 @@ use crate::{
     finding::{Finding, Raiser, Severity, Status},
     ids::{AgentName, DecisionId, FindingId, Hash, Key, RunId},
     level::{Level, Role},
-    limits::{Cost, Usage},
+    limits::{Cost, Left, Usage},
     reason::{Ending, Fault, Outcome, Reason},
     settings::Settings,
     stamp::Stamp,
@@ -236,10 +236,13 @@ pub struct Summary {
     pub cost: Cost,
     pub tokens: u64,
     pub elapsed_ms: u64,
+    /// Halted by a limit: what the others would still have allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Left>,
 }
 
 impl Summary {
     pub fn ending(&self) -> Ending {
-        Ending::new(self.reason, self.detail.clone())
+        Ending { reason: self.reason, detail: self.detail.clone(), left: self.left.clone() }
     }
 }

@@ -149,6 +149,37 @@ impl Spent {
     }
 }
 
+/// What is left of every limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Left {
+    pub rounds: u32,
+    /// In this round.
+    pub fix_iterations: u32,
+    pub failures: u32,
+    pub seconds: u64,
+    pub findings: u32,
+    pub cost: Cost,
+    /// For calls whose cost is not reported.
+    pub tokens: u64,
+}
+
+impl Left {
+    /// `done`: rounds and, in the last one, fix iterations.
+    pub fn of(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32, done: (u32, u32)) -> Left {
+        let shares = spent.shares();
+        let many = u64::from(shares);
+        Left {
+            rounds: limits.rounds.saturating_mul(shares).saturating_sub(done.0),
+            fix_iterations: limits.fix_iterations.saturating_sub(done.1),
+            failures: limits.failures.saturating_sub(spent.failures_in_a_row),
+            seconds: runtime_ms(limits, spent).saturating_sub(awake_ms) / 1000,
+            findings: limits.findings.saturating_mul(shares).saturating_sub(findings),
+            cost: Cost(limits.cost.0.saturating_mul(many).saturating_sub(spent.cost.0)),
+            tokens: limits.tokens.saturating_mul(many).saturating_sub(spent.uncosted_tokens),
+        }
+    }
+}
+
 /// A run keeps this much of its time for itself, to close in good order.
 const OWN_SHARE_MS: u64 = 10_000;
 /// No task is given less: it could not even start.
@@ -230,6 +261,15 @@ mod tests {
         assert_eq!(reason(Spent { failures_in_a_row: 5, ..spent() }, 0, 0), Some(Reason::Failures));
         assert_eq!(reason(Spent { cost: Cost::of(5.0), ..spent() }, 0, 0), Some(Reason::Cost));
         assert_eq!(reason(Spent { uncosted_tokens: 1_000_000, ..spent() }, 0, 0), Some(Reason::Tokens));
+    }
+
+    #[test]
+    fn what_is_left_of_each_limit_counts_grants_and_never_falls_below_nothing() {
+        let spent = Spent { cost: Cost::of(6.5), uncosted_tokens: 10, grants: 1, ..Spent::default() };
+        let left = Left::of(&Limits::default(), &spent, 60_000, 200, (4, 3));
+        assert_eq!((left.rounds, left.fix_iterations, left.failures), (2, 0, 5));
+        assert_eq!((left.seconds, left.findings), (4 * 3600 - 60, 0));
+        assert_eq!((left.cost, left.tokens), (Cost::of(3.5), 1_999_990));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::level::words;
+use crate::{level::words, limits::Left};
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -129,11 +129,14 @@ impl fmt::Display for Reason {
 pub struct Ending {
     pub reason: Reason,
     pub detail: String,
+    /// Of a run that was halted by a limit: what the others would still have allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Left>,
 }
 
 impl Ending {
     pub fn new(reason: Reason, detail: impl Into<String>) -> Ending {
-        Ending { reason, detail: detail.into() }
+        Ending { reason, detail: detail.into(), left: None }
     }
 
     pub fn plain(reason: Reason) -> Ending {

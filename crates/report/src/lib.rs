@@ -6,7 +6,6 @@
 
 pub mod calls;
 mod columns;
-mod entries;
 mod filter;
 mod json;
 mod lines;
@@ -14,15 +13,16 @@ pub mod live;
 mod mode;
 mod style;
 pub mod tables;
+mod verbose;
 mod words;
 
-pub use entries::Entries;
 pub use filter::{Filter, Wanted};
 pub use json::JsonLines;
 pub use lines::Lines;
 pub use live::Live;
 pub use mode::Mode;
 pub use style::{Screen, Style};
+pub use verbose::Verbose;
 pub use words::next_steps;
 
 use std::io;

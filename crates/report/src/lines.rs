@@ -105,7 +105,7 @@ impl<W: Write> Lines<W> {
     fn not_landed(&mut self, findings: &[FindingId], why: &Refusal) -> io::Result<()> {
         let mark = self.screen.paint(Style::Bad, "✗");
         let head = format!("not landed: {}", words::ids(findings));
-        let text = self.screen.fit(8 + head.len(), &words::refusal(why));
+        let text = self.screen.fit(8 + head.len(), &words::refused(why));
         self.line(4, &format!("{mark} {head}: {text}"))?;
         let Refusal::Check { command, .. } = why else { return Ok(()) };
         let check = self.screen.fit(6, &format!("the check was: {command}"));
@@ -201,6 +201,10 @@ impl<W: Write> Lines<W> {
         let tally = format!("{} · {}", words::tally(&summary.findings), words::spent(summary));
         let tally = self.screen.wrap(2, &tally);
         self.line(0, &tally)?;
+        if let Some(left) = &summary.left {
+            let left = self.screen.wrap(2, &format!("left: {}", words::left(left)));
+            self.line(0, &left)?;
+        }
         if let Some(tracker) = self.view.tracker() {
             let tracker = tracker.to_string();
             self.line(2, &format!("tracker: {tracker}"))?;

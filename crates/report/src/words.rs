@@ -5,7 +5,7 @@ use tribunal_core::{
     event::Summary,
     finding::Severity,
     ids::FindingId,
-    limits::Limits,
+    limits::{Left, Limits},
     reason::Outcome,
     view::{BySeverity, Counts, Phase, RunView},
 };
@@ -61,8 +61,22 @@ pub(crate) fn raised(number: u32) -> String {
     }
 }
 
+/// `2 rounds, 1 fix iteration, …`.
+pub(crate) fn left(left: &Left) -> String {
+    format!(
+        "{}, {} in this one, {}, {} s, {}, {} in cost, {} tokens",
+        count(left.rounds, "round"),
+        count(left.fix_iterations, "fix iteration"),
+        count(left.failures, "failure"),
+        thousands(left.seconds),
+        count(left.findings, "finding"),
+        left.cost,
+        thousands(left.tokens),
+    )
+}
+
 /// Why a patch did not land.
-pub(crate) fn refusal(why: &Refusal) -> String {
+pub(crate) fn refused(why: &Refusal) -> String {
     match why {
         Refusal::Outside { files } => format!("it changed {}, which it may not", files.join(", ")),
         Refusal::Conflict { line } => format!("line {line} was changed by somebody else"),

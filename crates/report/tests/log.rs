@@ -6,7 +6,7 @@ use tribunal_core::{
     event::{Entry, Event},
     ids::FindingId,
 };
-use tribunal_report::{Entries, Filter, Reporter, Screen, Wanted, calls::calls};
+use tribunal_report::{Filter, Reporter, Screen, Verbose, Wanted, calls::calls};
 use tribunal_testkit::{RECORDED, entries};
 
 fn recorded() -> Vec<Entry> {
@@ -84,12 +84,12 @@ fn kinds_and_times_narrow_together() {
 #[test]
 fn in_full_every_entry_has_a_line() {
     let mut out = Vec::new();
-    let mut lines = Entries::new(&mut out, Screen { width: Some(110), ..Screen::default() });
+    let mut verbose = Verbose::new(&mut out, Screen { width: Some(110), ..Screen::default() });
     for entry in recorded() {
         match entry.event {
             // Names and times of this one recording; the rest is the same in every one.
-            _ if entry.seq <= 36 || entry.seq > 150 => lines.entry(&entry).unwrap(),
-            _ => lines.past(&entry),
+            _ if entry.seq <= 36 || entry.seq > 150 => verbose.entry(&entry).unwrap(),
+            _ => verbose.past(&entry),
         }
     }
     insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"

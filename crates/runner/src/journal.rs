@@ -125,6 +125,7 @@ impl Journal {
             cost: self.view.spent.cost,
             tokens: self.view.spent.tokens,
             elapsed_ms: self.now().awake_ms,
+            left: ending.left.clone(),
         }
     }
 }

@@ -169,7 +169,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let keeper = take_now(folder.path(), "prd-aaaa").unwrap();
         // As if its process had been killed: the same number, another time.
-        fs::write(path(folder.path(), "prd.md"), "prd-aaaa\n1@1\n").unwrap();
+        fs::write(path(folder.path(), "prd.md"), "prd-aaaa\n1@1@0\n").unwrap();
         assert!(is_held(folder.path(), "prd.md") && holder(folder.path(), "prd.md").is_none());
         let mut keeper = Some(keeper);
         let mut told = 0;

@@ -104,8 +104,8 @@ mod tests {
 
     const MOUNTS: &[u8] = b"\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
-30 22 0:25 / /home rw - nfs4 server:/home rw,vers=4.2\n\
-31 30 0:26 / /home/ann/my\\040disk rw - ext4 /dev/sdb1 rw\n\
+30 22 0:25 / /net rw - nfs4 server:/net rw,vers=4.2\n\
+31 30 0:26 / /net/ann/my\\040disk rw - ext4 /dev/sdb1 rw\n\
 32 22 0:27 / /mnt/c rw - 9p drvfs rw\n\
 33 22 0:28 / /over rw - ext4 /dev/sdc1 rw\n\
 34 33 0:29 / /over rw - fuse.sshfs host: rw\n";
@@ -114,9 +114,9 @@ mod tests {
     fn the_innermost_mount_counts_and_the_last_of_several_at_one_place() {
         let kind = |path: &str| kind_at(MOUNTS, path.as_bytes()).unwrap();
         assert_eq!(kind("/srv/project"), "ext4");
-        assert_eq!(kind("/home/ann/project"), "nfs4");
-        assert_eq!(kind("/homework"), "ext4");
-        assert_eq!(kind("/home/ann/my disk/project"), "ext4");
+        assert_eq!(kind("/net/ann/project"), "nfs4");
+        assert_eq!(kind("/network"), "ext4");
+        assert_eq!(kind("/net/ann/my disk/project"), "ext4");
         assert_eq!(kind("/mnt/c/Users"), "9p");
         assert_eq!(kind("/over/there"), "fuse.sshfs");
     }

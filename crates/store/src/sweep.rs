@@ -49,7 +49,7 @@ pub struct Swept {
 pub fn sweep(folder: &Path, wish: &Sweep) -> Result<Swept, StoreError> {
     let path = folder.join(FILE);
     if let Some(kind) = place::network(folder) {
-        return Err(StoreError::Network { path, kind });
+        return Err(StoreError::Network { path: folder.to_path_buf(), kind });
     }
     let mut connection = Connection::open(&path).map_err(|cause| database(&path, cause))?;
     check(&connection, &path, true)?;

@@ -91,11 +91,11 @@ impl Tree {
         drop(theirs);
         let (words, orders) = UnixStream::from_std(ours).map_err(failed)?.into_split();
         let mut words = BufReader::new(words).lines();
-        // The first word says whether the program could be started.
-        match words.next_line().await.ok().flatten().as_deref().and_then(Word::parse) {
-            Some(Word::Refused(errno)) => return Err(failed(io::Error::from_raw_os_error(errno))),
-            // Silence: the keeper was killed before it could say anything, and so was lost with whatever it had started.
-            Some(_) | None => {}
+        // The first word says whether the program could be started. Silence: the keeper was killed before it could say
+        // anything, and is lost with whatever it had started.
+        let first = words.next_line().await.ok().flatten();
+        if let Some(Word::Refused(errno)) = first.as_deref().and_then(Word::parse) {
+            return Err(failed(io::Error::from_raw_os_error(errno)));
         }
         Ok(Tree { child, grace: command.grace, hold: Hold::Line { words, orders } })
     }

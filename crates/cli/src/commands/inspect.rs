@@ -29,6 +29,14 @@ pub(crate) enum What {
         /// The answer; `-` for standard input
         file: PathBuf,
     },
+    /// The settings in force here, with where each comes from; or what one file sets
+    Settings {
+        /// A settings file, looked at alone
+        file: Option<PathBuf>,
+        /// Also those that are accepted and not used by this version
+        #[arg(long)]
+        all: bool,
+    },
     /// An agent's answer, as its parser sees it
     Response {
         /// The answer; `-` for standard input
@@ -39,14 +47,6 @@ pub(crate) enum What {
     },
     /// What an agent printed in a run, and what was read from it
     Transcript(transcript::Arguments),
-    /// The settings in force here, with where each comes from; or what one file sets
-    Settings {
-        /// A settings file, looked at alone
-        file: Option<PathBuf>,
-        /// Also those that are accepted and not used by this version
-        #[arg(long)]
-        all: bool,
-    },
 }
 
 pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {

@@ -38,6 +38,12 @@ fn a_used_up_budget_halts_the_run() {
     let ran = sandbox.run(&["review", "plan.md"]);
     assert_eq!(ran.code, Some(4), "{}", ran.err);
     assert!(ran.err.contains("halted · the cost budget is used up: 0.50 of 0.40 in cost"), "{}", ran.err);
+    assert!(ran.err.contains("left: 2 rounds, 3 fix iterations in this one, 5 failures, 7,1"), "{}", ran.err);
+    assert!(
+        ran.err.starts_with("review of plan.md") && ran.err.contains("0.40 in cost (or 1,000,000 tokens"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::{
     finding::{Finding, Status},
     host::{Host, Parked, boundary},
     ids::{FindingId, Hash, Key},
-    limits::{Spent, guard},
+    limits::{Left, Spent, guard},
     metrics::{FindingMetrics, Metrics, MetricsFile, success_rate},
     reason::{Ending, Outcome, Reason},
     tracker,
@@ -126,8 +126,11 @@ fn step(host: &dyn Host, court: &Court) -> Next {
 }
 
 /// Publishes how it stands. A good end is the end; anything else waits for a person, who may let the run go on.
-async fn close(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<Stage, Parked> {
+async fn close(host: &dyn Host, court: &mut Court, mut ending: Ending) -> Result<Stage, Parked> {
     let key = Key::new("end");
+    if ending.reason.outcome() == Some(Outcome::Halted) {
+        ending.left = Some(court.left(host));
+    }
     if ending.reason == Reason::GoalMet && court.has_moved(host, &key).await? {
         return Ok(Stage::Done(String::from("moved")));
     }
@@ -152,6 +155,11 @@ impl Court {
 
     pub fn finding(&self, id: FindingId) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.id == id)
+    }
+
+    fn left(&self, host: &dyn Host) -> Left {
+        let done = (self.round, self.iteration);
+        Left::of(&host.settings().limits, &self.spent, host.now().awake_ms, self.valid(), done)
     }
 
     /// Distinct valid findings, open or fixed: what the explosion limit counts.

@@ -80,7 +80,7 @@ impl Worker {
             Event::PatchLanded { lines, .. } => {
                 self.done(&format!("landed, {}", words::count(*lines, "line")));
             }
-            Event::PatchRefused { why, .. } => self.failed(&format!("not landed: {}", words::refusal(why))),
+            Event::PatchRefused { why, .. } => self.failed(&format!("not landed: {}", words::refused(why))),
             _ => {}
         }
     }

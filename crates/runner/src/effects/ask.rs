@@ -50,8 +50,8 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Option<P
     let performed = match tribunal_supervise::run(command).await {
         Err(cause) => {
             let fault = cannot_start(agent, &cause);
-            let reply = Reply::Failed { fault, usage: Default::default(), output: None, prompt: None };
-            return Some(reply.into());
+            let usage = Default::default();
+            return Some(Reply::Failed { fault, usage, output: None, prompt: None }.into());
         }
         Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {

@@ -15,7 +15,7 @@ use tribunal_core::{
     ids::{FindingId, RunId},
     stamp,
 };
-use tribunal_report::{Entries, Filter, JsonLines, Lines, Mode, Reporter, Wanted};
+use tribunal_report::{Filter, JsonLines, Lines, Mode, Reporter, Verbose, Wanted};
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
@@ -47,16 +47,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
     /// Every entry, one line each: effects with their keys, time, tokens and cost
-    #[arg(long)]
-    entries: bool,
+    #[arg(long, short)]
+    verbose: bool,
     /// Go on while the run goes on, and end with it
     #[arg(long, short)]
     follow: bool,
     /// List what agents were sent and what they answered; the texts themselves with --key
-    #[arg(long, conflicts_with_all = ["follow", "entries", "sent"])]
+    #[arg(long, conflicts_with_all = ["follow", "verbose", "sent"])]
     prompts: bool,
     /// List which agent was sent which text
-    #[arg(long, conflicts_with_all = ["follow", "entries"])]
+    #[arg(long, conflicts_with_all = ["follow", "verbose"])]
     sent: bool,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         follow(&mut log, &store, &project, &run)?;
     }
     if log.drawn == 0 && !context.json {
-        writeln!(stderr(), "[i] run {run} has no such entries; all of them: tribunal log {run} --entries")?;
+        writeln!(stderr(), "[i] run {run} has no such entries; all of them: tribunal log {run} --verbose")?;
     }
     Ok(0)
 }
@@ -112,9 +112,9 @@ impl Arguments {
         let screen = context.answers.clone();
         if context.json {
             Box::new(JsonLines::new(stdout()))
-        } else if self.entries || !self.kind.is_empty() || self.key.is_some() {
+        } else if self.verbose || !self.kind.is_empty() || self.key.is_some() {
             // Most kinds, and effects above all, have no line of their own in the story.
-            Box::new(Entries::new(stdout(), screen))
+            Box::new(Verbose::new(stdout(), screen))
         } else {
             Box::new(Lines::new(stdout(), screen, Mode::default()))
         }

@@ -22,16 +22,16 @@ use crate::{
 };
 
 #[derive(Debug)]
-pub struct Entries<W> {
+pub struct Verbose<W> {
     out: W,
     screen: Screen,
     /// When effects that are under way were asked, in awake time.
     asked: BTreeMap<(u32, Key), u64>,
 }
 
-impl<W: Write> Entries<W> {
-    pub fn new(out: W, screen: Screen) -> Entries<W> {
-        Entries { out, screen, asked: BTreeMap::new() }
+impl<W: Write> Verbose<W> {
+    pub fn new(out: W, screen: Screen) -> Verbose<W> {
+        Verbose { out, screen, asked: BTreeMap::new() }
     }
 
     /// How long an effect took, once it ended.
@@ -50,7 +50,7 @@ impl<W: Write> Entries<W> {
     }
 }
 
-impl<W: Write> Reporter for Entries<W> {
+impl<W: Write> Reporter for Verbose<W> {
     fn entry(&mut self, entry: &Entry) -> io::Result<()> {
         let took = self.took(entry);
         let event = &entry.event;
@@ -118,7 +118,7 @@ fn says_of_findings(event: &Event) -> String {
         Event::PatchLanded { findings, lines, .. } => {
             format!("{} ({})", ids(findings), words::count(*lines, "line"))
         }
-        Event::PatchRefused { findings, why, .. } => format!("{}: {}", ids(findings), words::refusal(why)),
+        Event::PatchRefused { findings, why, .. } => format!("{}: {}", ids(findings), words::refused(why)),
         Event::DecisionPosted { decision } => format!("for {}: {}", decision.owner, decision.question),
         Event::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
         Event::FileWritten { path } => path.clone(),
@@ -148,7 +148,7 @@ fn replied(reply: &Reply, took: Option<u64>) -> String {
         Reply::Landed { hunks, .. } => {
             (format!("landed, {}", words::count(hunks.len() as u32, "hunk")), None)
         }
-        Reply::NotLanded { why } => (format!("not landed: {}", words::refusal(why)), None),
+        Reply::NotLanded { why } => (format!("not landed: {}", words::refused(why)), None),
         Reply::Written { path, .. } => (path.clone(), None),
         Reply::Posted => ("posted".into(), None),
         Reply::Requests { requests } => (words::count(requests.len() as u32, "request"), None),
