@@ -212,7 +212,7 @@ pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Op
     let runtime = runtime_ms(limits, spent);
     // With no more than its own share left, a run can start nothing that could end in time.
     if awake_ms.saturating_add(OWN_SHARE_MS.min(runtime / 2)) >= runtime {
-        let minutes = |ms: u64| format!("{:.1}", ms as f64 / 60_000.0);
+        let minutes = |ms: u64| format!("{}", ms / 60_000);
         return halt(Reason::Runtime, minutes(awake_ms), minutes(runtime));
     }
     if findings > limits.findings.saturating_mul(shares) {

@@ -155,8 +155,13 @@ impl Host<'_> {
 
     /// Waits for what is under way, records the boundary, clears the desks of the stretch. Gives the state as recorded.
     async fn cross(&mut self, desk: &Desk, boundary: Draft) -> Result<serde_json::Value, HostError> {
-        while let Some(done) = self.running.join_next_with_id().await {
-            self.finish(desk, done, true).await?;
+        while !self.running.is_empty() {
+            self.end_if_told();
+            tokio::select! {
+                Some(done) = self.running.join_next_with_id() => self.finish(desk, done, true).await?,
+                Some(progress) = self.progress.recv() => (self.sink)(Seen::Progress(&progress)),
+                Ok(()) = self.stop.changed() => {}
+            }
         }
         let entries = self.record(vec![boundary]).await?;
         let Some(Entry { at, event: Event::Boundary { state, .. }, .. }) = entries.into_iter().next() else {
@@ -186,6 +191,13 @@ impl Host<'_> {
                 Some(progress) = self.progress.recv() => (self.sink)(Seen::Progress(&progress)),
                 Ok(()) = self.stop.changed() => {}
             }
+        }
+    }
+
+    /// What has already ended is still joined and recorded: it was paid for.
+    fn end_if_told(&mut self) {
+        if *self.stop.borrow_and_update() == Stop::Now && !self.ending.send_replace(true) {
+            (self.sink)(Seen::Ending(self.running.len()));
         }
     }
 
@@ -285,10 +297,7 @@ impl Host<'_> {
     /// Drains what still runs, then writes the last line.
     async fn close(&mut self, desk: &Desk, value: Result<Ending, Parked>) -> Result<Ending, HostError> {
         loop {
-            // What has already ended is still joined and recorded: it was paid for.
-            if *self.stop.borrow_and_update() == Stop::Now && !self.ending.send_replace(true) {
-                (self.sink)(Seen::Ending(self.running.len()));
-            }
+            self.end_if_told();
             tokio::select! {
                 done = self.running.join_next_with_id() => match done {
                     Some(done) => self.finish(desk, done, false).await?,

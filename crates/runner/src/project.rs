@@ -34,8 +34,16 @@ impl Project {
     /// Where a path of ours really leads, links followed as far as they exist, if that is outside the project.
     pub fn leads_out(&self, path: &Path) -> Option<PathBuf> {
         let root = self.root.canonicalize().ok()?;
-        let there = path.ancestors().find_map(|part| part.canonicalize().ok())?;
-        (!there.starts_with(root)).then_some(there)
+        for part in path.ancestors() {
+            if let Ok(there) = part.canonicalize() {
+                return (!there.starts_with(root)).then_some(there);
+            }
+            // A link to what is not there: writing would make it there.
+            if let Ok(there) = fs::read_link(part) {
+                return Some(there);
+            }
+        }
+        None
     }
 
     /// `.tribunal`: journal, copies, locks; ignored by git through a file of its own.

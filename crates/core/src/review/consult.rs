@@ -45,10 +45,7 @@ pub(super) async fn consult(
     let own_ms = task.timeout_ms;
     for key in [key.clone(), key.child("again")] {
         let first = came.usages.is_empty();
-        let within = task_ms(own_ms, &host.settings().limits, spent, host.now().awake_ms);
-        if within != task.timeout_ms && host.patched("inherited-time") {
-            task.timeout_ms = within;
-        }
+        task.timeout_ms = task_ms(own_ms, &host.settings().limits, spent, host.now().awake_ms);
         match host.perform(key.clone(), Effect::Ask { task: task.clone() }).await? {
             Reply::Agent(reply) => {
                 came.usages.push(reply.usage);

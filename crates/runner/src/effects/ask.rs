@@ -29,6 +29,9 @@ use crate::{
     merging::unified,
 };
 
+/// Of what an agent prints while it works.
+const LONGEST_LINE: usize = 1 << 20;
+
 /// None: it was ended on the person's word.
 pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Option<Performed> {
     let Some(agent) = world.settings.agents.iter().find(|agent| agent.name == task.agent) else {
@@ -128,8 +131,16 @@ fn watcher(world: &World, agent: &AgentSpec, key: &Key) -> impl Fn(&[u8]) + Send
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, rest) = &mut *state;
         // A character cut in two by a chunk's border is lost here; progress is only for looking at.
-        rest.push_str(&stream.push(&String::from_utf8_lossy(bytes)));
-        let Some(end) = rest.rfind('\n') else { return };
+        let fresh = stream.push(&String::from_utf8_lossy(bytes));
+        let end = fresh.rfind('\n').map(|end| rest.len() + end);
+        rest.push_str(&fresh);
+        let Some(end) = end else {
+            // Nobody says what they are doing in a line this long.
+            if rest.len() > LONGEST_LINE {
+                rest.clear();
+            }
+            return;
+        };
         for text in rest[..end].lines().filter_map(|line| driver::progress(&driver, line)) {
             let _ = sender.send(Progress { key: key.clone(), text });
         }
