@@ -198,7 +198,6 @@ fn runtime_ms(limits: &Limits, spent: &Spent) -> u64 {
 /// The guard before every step: the first limit that is used up, if any.
 pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Option<Ending> {
     let shares = spent.shares();
-    let many = u64::from(shares);
     let halt = |reason, used: String, of: String| {
         Some(Ending::new(reason, format!("{used} of {of} {}", unit(reason))))
     };
@@ -222,15 +221,22 @@ pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Op
             format!("{}", limits.findings.saturating_mul(shares)),
         );
     }
-    if spent.cost.0 >= limits.cost.0.saturating_mul(many) {
-        let of = Cost(limits.cost.0.saturating_mul(many));
-        return halt(Reason::Cost, format!("{}", spent.cost), format!("{of}"));
-    }
-    if spent.uncosted_tokens >= limits.tokens.saturating_mul(many) {
-        let of = limits.tokens.saturating_mul(many);
-        return halt(Reason::Tokens, format!("{}", spent.uncosted_tokens), format!("{of}"));
-    }
-    None
+    budget(limits, spent)
+}
+
+/// The part of the guard that is about money.
+pub fn budget(limits: &Limits, spent: &Spent) -> Option<Ending> {
+    let many = u64::from(spent.shares());
+    let cost = Cost(limits.cost.0.saturating_mul(many));
+    let tokens = limits.tokens.saturating_mul(many);
+    let (reason, used, of) = if spent.cost >= cost {
+        (Reason::Cost, format!("{}", spent.cost), format!("{cost}"))
+    } else if spent.uncosted_tokens >= tokens {
+        (Reason::Tokens, format!("{}", spent.uncosted_tokens), format!("{tokens}"))
+    } else {
+        return None;
+    };
+    Some(Ending::new(reason, format!("{used} of {of} {}", unit(reason))))
 }
 
 fn unit(reason: Reason) -> &'static str {

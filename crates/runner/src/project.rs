@@ -16,6 +16,10 @@ pub struct Project {
 /// Files and folders that make a folder a project's root: the nearest folder with any of them is it.
 const MARKS: [&str; 4] = ["tribunal.yaml", ".tribunal", "_bmad", ".git"];
 
+fn marked(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| MARKS.iter().any(|mark| folder.join(mark).exists()))
+}
+
 impl Project {
     pub fn at(root: impl Into<PathBuf>) -> Project {
         Project { root: root.into() }
@@ -23,8 +27,12 @@ impl Project {
 
     /// The nearest folder upwards that looks like a project's root, else the folder itself.
     pub fn around(folder: &Path) -> Project {
-        let marked = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
-        Project::at(folder.ancestors().find(marked).unwrap_or(folder))
+        Project::at(marked(folder).unwrap_or(folder))
+    }
+
+    /// Whether a folder lies in something that looks like a project.
+    pub fn is_marked(folder: &Path) -> bool {
+        marked(folder).is_some()
     }
 
     pub fn root(&self) -> &Path {

@@ -127,7 +127,7 @@ impl Runner {
         self.refuse_way_out(".tribunal")?;
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
-        let entries = store.entries(run, 0)?;
+        let entries = store.entries_to_go_on(run)?;
         let view = RunView::of(&entries);
         let settings = check_resumable(run, &entries, &view)?;
         self.stay_inside(&settings)?;
@@ -137,7 +137,7 @@ impl Runner {
         }
         let locks = self.lock(run, &settings, &home, sink)?;
         // Somebody else may have taken it further between the look and the lock.
-        let entries = store.entries(run, 0)?;
+        let entries = store.entries_to_go_on(run)?;
         let view = RunView::of(&entries);
         check_resumable(run, &entries, &view)?;
         if let Some(changed) = &changed {
@@ -215,6 +215,7 @@ impl Runner {
             ending: end,
             running: JoinSet::new(),
             keys: HashMap::new(),
+            lost: HashMap::new(),
             answered_at_once: false,
         };
         let ending = host.drive(entries).await.map_err(|cause| RunError::Host { run: run.clone(), cause })?;

@@ -50,8 +50,11 @@ pub(crate) enum Manner {
 }
 
 /// What is looked at in BMAD's file. Nothing in it can run a command.
-const PASTED: [&str; 8] = [
+const PASTED: [&str; 11] = [
     "output_folder",
+    "limits",
+    "tasks",
+    "progress",
     "review_loop",
     "automation",
     "defaults",
@@ -60,6 +63,13 @@ const PASTED: [&str; 8] = [
     "progress_display",
     "agentConfig",
 ];
+
+/// Sections that are nobody else's, in whatever file: a slip in them must not go unnoticed.
+fn is_ours(section: &str) -> bool {
+    let section = section.strip_prefix("automation.").unwrap_or(section);
+    let first = section.split('.').next().unwrap_or_default();
+    ["limits", "tasks", "progress", "review_loop", "agentConfig"].contains(&first)
+}
 
 pub(crate) fn read(file: &str, text: &str, manner: Manner) -> Reading {
     let mut reader = Reader { file, text, manner, reading: Reading::default() };
@@ -107,7 +117,7 @@ impl Reader<'_> {
             self.value(&path, entry, spelling, canonical);
         } else if table::is_section(&path) {
             self.section(&path, entry);
-        } else if self.manner == Manner::Lenient {
+        } else if self.manner == Manner::Lenient && !is_ours(above) {
             self.reading.foreign += 1;
         } else {
             let (what, hint) = unknown(above, &entry.key);

@@ -210,7 +210,7 @@ fn what_a_person_says_reaches_the_next_brief_and_the_log() {
     let told = "the budget is 200 ms, see RFC 7";
     let said = sandbox.run(&["say", "plan", told]);
     assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains("the next agents that run plan-"), "{}", said.out);
+    assert!(said.out.contains("will tell its agents from the next brief on"), "{}", said.out);
     open_for(&gate);
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();

@@ -116,6 +116,19 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
     }
 }
 
+/// What was said after the last brief: no agent will ever be told.
+pub(super) async fn note_unheard(host: &dyn Host, parent: &Key) -> Result<(), Parked> {
+    if let Reply::Requests { requests } = host.perform(parent.child("inbox"), Effect::Inbox).await? {
+        for request in requests {
+            if let Request::Say { text } = request {
+                let text = format!("this was said too late for any agent to be told: {}", cut(&text, 200));
+                host.note(Event::Warned { text });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Questions that the end of the run has made idle.
 pub(super) fn withdraw(host: &dyn Host, court: &mut Court) {
     for decision in court.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {

@@ -33,7 +33,7 @@ use crate::{
 const LONGEST_LINE: usize = 1 << 20;
 
 /// None: it was ended on the person's word.
-pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Option<Performed> {
+pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) -> Option<Performed> {
     let Some(agent) = world.settings.agents.iter().find(|agent| agent.name == task.agent) else {
         return Some(world_fault(format!("no agent `{}` is set", task.agent)).into());
     };
@@ -66,7 +66,20 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Option<P
             }
         }
     };
-    Some(with_prompt(performed, masked_prompt))
+    let read_before = Usage::estimate(prompt_bytes.saturating_mul(lost as usize), 0);
+    Some(with_prompt(charged(performed, lost, read_before), masked_prompt))
+}
+
+/// Adds what earlier, unfinished tries must have cost at least.
+fn charged(mut performed: Performed, lost: u32, usage: Usage) -> Performed {
+    if lost > 0 {
+        match &mut performed.reply {
+            Reply::Agent(reply) => reply.usage = reply.usage.plus(usage),
+            Reply::Failed { usage: own, .. } => *own = own.plus(usage),
+            _ => {}
+        }
+    }
+    performed
 }
 
 /// The folder to work in and the subject's text as it stands there.

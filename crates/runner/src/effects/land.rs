@@ -266,11 +266,14 @@ async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<O
         output = match ended.how {
             How::Exited(code) => format!("exit code {code}, and it printed nothing"),
             How::TimedOut => format!("not done after {} s", VERIFY_DEADLINE.as_secs()),
-            other => format!("{other:?}"),
+            How::Killed(signal) => format!("killed by signal {signal}"),
+            How::Flooded => "it printed without end".to_string(),
+            How::Silent | How::Stopped | How::Lost => "it was ended".to_string(),
         };
     }
     match ended.how {
         How::Exited(0) => Ok(None),
+        How::Lost => Err(io::Error::other(format!("`{verify}` was lost: its keeper was killed"))),
         // The command itself is missing or may not run: that says nothing about the patch.
         How::Exited(126 | 127) => Err(io::Error::other(format!("`{verify}` cannot run: {}", output.trim()))),
         _ => Ok(Some(Refusal::Check { command: verify.to_string(), output })),

@@ -113,10 +113,12 @@ impl From<Reply> for Performed {
 }
 
 /// None: it was ended on the person's word before it was done. It is asked for again by the next life.
-pub(crate) async fn perform(world: Arc<World>, ask: Ask) -> Option<Performed> {
+///
+/// `lost`: how often it was begun before and never finished. Whoever was asked then was paid for reading, all the same.
+pub(crate) async fn perform(world: Arc<World>, ask: Ask, lost: u32) -> Option<Performed> {
     let Ask { key, effect, .. } = ask;
     Some(match effect {
-        Effect::Ask { task } => return ask::perform(world, key, task).await,
+        Effect::Ask { task } => return ask::perform(world, key, task, lost).await,
         Effect::Land { by, patch, allowed, verify } => {
             let landing = land::Landing { by, patch, allowed, verify };
             return land::perform(world, landing).await.map(Performed::from);

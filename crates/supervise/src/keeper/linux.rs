@@ -47,6 +47,8 @@ struct Order {
 
 pub(super) fn keep() -> ExitCode {
     let Some(order) = Order::read() else { return ExitCode::from(64) };
+    // So that a list of processes shows us for what we are.
+    let _ = rustix::thread::set_name(c"tribunal-keeper");
     match Keeper::start(order) {
         Ok(mut keeper) => {
             keeper.run();
