@@ -110,13 +110,17 @@ mod tests {
     #[test]
     fn only_what_a_dead_process_of_ours_left_is_swept() {
         let folder = tempfile::tempdir().unwrap();
-        let dead = {
-            let mut child = std::process::Command::new("true").spawn().unwrap();
-            child.wait().unwrap();
-            child.id()
-        };
-        let own = std::process::id();
-        let kept = [format!("{TEMPORARY}{own}-x1"), "a.md".into(), ".hidden".into(), format!("{TEMPORARY}x")];
+        let own = Identity::own().to_string();
+        // The same number at another time is somebody else, and dead; in another container it is unknown.
+        let dead = own.replacen('@', "@9", 1);
+        let elsewhere = format!("{dead}9");
+        let kept = [
+            format!("{TEMPORARY}{own}-x1"),
+            format!("{TEMPORARY}{elsewhere}-x1"),
+            "a.md".into(),
+            ".hidden".into(),
+            format!("{TEMPORARY}x"),
+        ];
         for name in kept.iter().chain([&format!("{TEMPORARY}{dead}-x1")]) {
             fs::write(folder.path().join(name), "x").unwrap();
         }

@@ -446,12 +446,8 @@ mod tests {
     fn bmad_s_own_keys_are_left_alone_and_ours_are_not() {
         let text = "project_name: x\nagents: whatever\nreview_loop:\n  spice: 3\n  limits:\n    max_review_rounds: many\n";
         let reading = read("config.yaml", text, Manner::Lenient);
-        assert_eq!(reading.foreign, 3);
-        insta::assert_snapshot!(complaint(&reading.problems).unwrap(), @r"
-        [!] config.yaml, line 6: `review_loop.limits.max_review_rounds` is `many`; allowed is a whole number, 1 to 100
-            It stands in: max_review_rounds: many
-            Nothing was started.
-            1. see what is allowed: tribunal schema settings
-        ");
+        assert_eq!(reading.foreign, 2);
+        let said: Vec<String> = reading.problems.iter().map(|problem| format!("{problem:?}")).collect();
+        assert!(said.len() == 2 && said[0].contains("spice") && said[1].contains("many"), "{said:?}");
     }
 }

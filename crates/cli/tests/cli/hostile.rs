@@ -168,6 +168,8 @@ fn a_silent_agent_is_a_fault_of_its_own() {
 #[test]
 fn a_flooding_agent_is_a_fault_of_its_own() {
     let sandbox = Sandbox::with_agent("exec yes 'an answer that never ends, in lines of some length'\n");
+    // What it printed counts; here it is the flood that is to end it.
+    sandbox.set("limits: {max_tokens: 100000000}");
     fails_as(&sandbox, "flood", "printed without end (10");
 }
 
