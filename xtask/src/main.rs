@@ -4,6 +4,8 @@
 //! chore is a row in [`COMMANDS`] and a function.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command line")]
 
+mod bench;
+
 use std::ffi::OsString;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -27,6 +29,11 @@ const COMMANDS: &[Chore] = &[
         run: test,
     },
     Chore { name: "tidy", about: "the rules on architecture, sizes and texts alone", run: tidy },
+    Chore {
+        name: "bench",
+        about: "the figures people feel against their limits; names of some of them, else all",
+        run: bench::run,
+    },
     Chore { name: "help", about: "this list", run: help },
 ];
 

@@ -84,7 +84,10 @@ impl Context {
         // The folder is resolved, the file is not: a link that leads out of its project must not take the project with it.
         let folder = path.parent().map_or_else(|| self.folder.clone(), |folder| self.folder.join(folder));
         match (&self.named, folder.canonicalize()) {
-            (None, Ok(folder)) => Project::around(&folder),
+            // Who is in a project and names a file of none means a file that is outside of it.
+            (None, Ok(folder)) if Project::is_marked(&folder) || !Project::is_marked(&self.folder) => {
+                Project::around(&folder)
+            }
             _ => self.project(),
         }
     }

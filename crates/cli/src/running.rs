@@ -1,6 +1,9 @@
 //! Taking a run from its start to its last line: runtime, view, interrupts. Shared by all commands that run.
 
-use tokio::sync::watch;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
 use tribunal_core::{ids::RunId, settings::Settings};
 use tribunal_report::Mode;
 use tribunal_runner::{Project, RunError, Runner, Seen, Stop};
@@ -49,7 +52,10 @@ pub(crate) fn execute(
     let view = View::new(context, mode);
     let mut sink = |seen: Seen<'_>| view.see(&seen);
     let result: Result<_, RunError> = runtime.block_on(async {
-        tokio::spawn(interrupts(say.clone()));
+        // Heard from the first moment on: taking locks and sweeping may take a while.
+        if let Ok(signals) = Signals::new() {
+            tokio::spawn(interrupts(signals, say.clone()));
+        }
         let run = async {
             match job {
                 Job::Start(settings) => runner.start(*settings, &mut sink).await,
@@ -72,6 +78,25 @@ pub(crate) fn execute(
 
 /// With less than this a run cannot even say what is wrong.
 const LEAST_FILES: u64 = 64;
+
+/// What stops a run from outside.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+    asked: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            asked: signal(SignalKind::user_defined1())?,
+        })
+    }
+}
 
 fn enough_room() -> Result<(), Complaint> {
     let files = tribunal_supervise::allow_many_files();
@@ -100,16 +125,8 @@ pub(crate) fn is_about_threads(panic: &(dyn std::any::Any + Send)) -> Option<Com
 }
 
 /// First Ctrl-C, or `tribunal stop`: what runs may finish. Second, or a request to terminate: end now. A hang-up: go on without a screen.
-async fn interrupts(say: watch::Sender<Stop>) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up), Ok(mut asked)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
-        signal(SignalKind::user_defined1()),
-    ) else {
-        return;
-    };
+async fn interrupts(signals: Signals, say: watch::Sender<Stop>) {
+    let Signals { mut interrupt, mut terminate, mut hang_up, mut asked } = signals;
     loop {
         tokio::select! {
             _ = interrupt.recv() => {

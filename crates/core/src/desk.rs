@@ -231,9 +231,9 @@ impl Inner {
         let divergence = match (&recorded.event, &draft.event) {
             _ if recorded.id != draft.id => Divergence::Other { recorded: recorded.id, asked: draft.id },
             (
-                Event::EffectStarted { fingerprint: recorded, .. },
-                Event::EffectStarted { key, fingerprint, .. },
-            ) if recorded != fingerprint => Divergence::Fingerprint {
+                Event::EffectStarted { fingerprint: recorded, effect: then, .. },
+                Event::EffectStarted { key, fingerprint, effect: now, .. },
+            ) if recorded != fingerprint && !now.wants_the_same_as(then) => Divergence::Fingerprint {
                 key: key.clone(),
                 recorded: recorded.clone(),
                 asked: fingerprint.clone(),

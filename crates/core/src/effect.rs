@@ -131,6 +131,17 @@ pub enum Request {
 }
 
 impl Effect {
+    /// Whether it asks for the same thing, whatever time it is given for it: what is left of a run's time depends on its
+    /// limits, and a person may change those.
+    pub fn wants_the_same_as(&self, other: &Effect) -> bool {
+        match (self, other) {
+            (Effect::Ask { task: one }, Effect::Ask { task: other }) => {
+                *one == Task { timeout_ms: one.timeout_ms, ..other.clone() }
+            }
+            (one, other) => one == other,
+        }
+    }
+
     /// Equal effects have equal fingerprints, on every machine and in every release that writes the same JSON.
     pub fn fingerprint(&self) -> Result<Hash, serde_json::Error> {
         serde_json::to_vec(self).map(|bytes| Hash::of(&bytes))

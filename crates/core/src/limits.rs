@@ -207,7 +207,6 @@ fn runtime_ms(limits: &Limits, spent: &Spent) -> u64 {
 /// The guard before every step: the first limit that is used up, if any.
 pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Option<Ending> {
     let shares = spent.shares();
-    let many = u64::from(shares);
     let halt = |reason, used: String, of: String| {
         Some(Ending::new(reason, format!("{used} of {of} {}", unit(reason))))
     };
@@ -221,7 +220,7 @@ pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Op
     let runtime = runtime_ms(limits, spent);
     // With no more than its own share left, a run can start nothing that could end in time.
     if awake_ms.saturating_add(OWN_SHARE_MS.min(runtime / 2)) >= runtime {
-        let minutes = |ms: u64| format!("{:.1}", ms as f64 / 60_000.0);
+        let minutes = |ms: u64| format!("{}", ms / 60_000);
         return halt(Reason::Runtime, minutes(awake_ms), minutes(runtime));
     }
     if findings > limits.findings.saturating_mul(shares) {
@@ -231,15 +230,22 @@ pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Op
             format!("{}", limits.findings.saturating_mul(shares)),
         );
     }
-    if spent.cost.0 >= limits.cost.0.saturating_mul(many) {
-        let of = Cost(limits.cost.0.saturating_mul(many));
-        return halt(Reason::Cost, format!("{}", spent.cost), format!("{of}"));
-    }
-    if spent.uncosted_tokens >= limits.tokens.saturating_mul(many) {
-        let of = limits.tokens.saturating_mul(many);
-        return halt(Reason::Tokens, format!("{}", spent.uncosted_tokens), format!("{of}"));
-    }
-    None
+    budget(limits, spent)
+}
+
+/// The part of the guard that is about money.
+pub fn budget(limits: &Limits, spent: &Spent) -> Option<Ending> {
+    let many = u64::from(spent.shares());
+    let cost = Cost(limits.cost.0.saturating_mul(many));
+    let tokens = limits.tokens.saturating_mul(many);
+    let (reason, used, of) = if spent.cost >= cost {
+        (Reason::Cost, format!("{}", spent.cost), format!("{cost}"))
+    } else if spent.uncosted_tokens >= tokens {
+        (Reason::Tokens, format!("{}", spent.uncosted_tokens), format!("{tokens}"))
+    } else {
+        return None;
+    };
+    Some(Ending::new(reason, format!("{used} of {of} {}", unit(reason))))
 }
 
 fn unit(reason: Reason) -> &'static str {

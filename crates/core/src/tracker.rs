@@ -56,7 +56,7 @@ fn write(
     at: Stamp,
 ) -> Result<(), core::fmt::Error> {
     let counts = Counts::of(&court.findings);
-    writeln!(out, "{TITLE}{}\n", settings.subject.title())?;
+    writeln!(out, "{TITLE}{}\n", fold_line(&settings.subject.title()))?;
     writeln!(out, "Generated: {} UTC", at.utc())?;
     writeln!(out, "Workflow: review")?;
     writeln!(out, "Section: {}", settings.subject.section().unwrap_or("all"))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tribunal_core::{
     desk::Ask,
-    effect::Reply,
+    effect::{Effect, Reply},
     event::{Entry, Event},
     ids::Key,
     reason::Reason,
@@ -22,6 +22,8 @@ impl World for AsRecorded {
     fn perform(&mut self, ask: &Ask) -> Performed {
         match self.0.get(&ask.key) {
             Some(reply) => Performed::Reply(reply.clone()),
+            // Newer builds look more often; nobody had said anything.
+            None if ask.effect == Effect::Inbox => Performed::Reply(Reply::Requests { requests: Vec::new() }),
             None => panic!("{} was never asked for", ask.key),
         }
     }

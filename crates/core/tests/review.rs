@@ -87,6 +87,7 @@ fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
             "round-2/review/adversarial",
             "round-2/tracker",
             "end/look",
+            "end/inbox",
             "end/tracker",
             "end/metrics",
         ]

@@ -139,6 +139,8 @@ fn went_wrong(event: &Event) -> bool {
         | Event::PatchRefused { .. }
         | Event::Warned { .. }
         | Event::Unknown => true,
+        // Tried once more, with the reason.
+        Event::EffectStarted { key, .. } => key.as_str().ends_with("/again"),
         Event::EffectFinished { reply, .. } => match reply {
             Reply::Failed { .. } | Reply::NotLanded { .. } => true,
             Reply::Agent(reply) => {

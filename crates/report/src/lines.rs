@@ -2,7 +2,10 @@
 
 mod sparse;
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
 
 use tribunal_core::{
     brief::Task,
@@ -33,6 +36,8 @@ pub struct Lines<W> {
     tally: Tally,
     /// Findings of the patch that was refused last.
     refused: Vec<FindingId>,
+    /// Why tasks failed, by key.
+    faults: BTreeMap<String, String>,
     /// Something stands above: what follows may be set off from it.
     wrote: bool,
 }
@@ -40,7 +45,7 @@ pub struct Lines<W> {
 impl<W: Write> Lines<W> {
     pub fn new(out: W, screen: Screen, mode: Mode) -> Lines<W> {
         let (view, tally) = (RunView::default(), Tally::default());
-        Lines { out, screen, mode, view, tally, refused: Vec::new(), wrote: false }
+        Lines { out, screen, mode, view, tally, refused: Vec::new(), faults: BTreeMap::new(), wrote: false }
     }
 
     pub(crate) fn set_mode(&mut self, mode: Mode) {
@@ -254,6 +259,12 @@ impl<W: Write> Lines<W> {
         }
     }
 
+    fn remember(&mut self, event: &Event) {
+        if let Event::EffectFinished { key, reply: Reply::Failed { fault, .. }, .. } = event {
+            self.faults.insert(key.to_string(), fault.detail.clone());
+        }
+    }
+
     fn requests(&mut self, requests: &[Request]) -> io::Result<()> {
         for request in requests {
             if let Request::Say { text } = request {
@@ -267,9 +278,11 @@ impl<W: Write> Lines<W> {
     fn effect(&mut self, key: &Key, effect: &Effect) -> io::Result<()> {
         match effect {
             Effect::Ask { task: Task { brief, .. } } if key.as_str().ends_with("/again") => {
-                let text = match brief.correction.as_str() {
-                    "" => "tried once more".to_string(),
-                    why => format!("asked once more: {why}"),
+                let first = key.as_str().trim_end_matches("/again");
+                let text = match (brief.correction.as_str(), self.faults.get(first)) {
+                    ("", Some(why)) => format!("tried once more: {why}"),
+                    ("", None) => "tried once more".to_string(),
+                    (why, _) => format!("asked once more: {why}"),
                 };
                 self.seat((Style::Warn, "↻"), brief.role, &text)
             }
@@ -289,6 +302,7 @@ impl<W: Write> Reporter for Lines<W> {
     fn entry(&mut self, entry: &Entry) -> io::Result<()> {
         self.view.see(entry);
         self.tally.see(&entry.event);
+        self.remember(&entry.event);
         match self.mode {
             Mode::Silent => match &entry.event {
                 Event::Warned { .. } | Event::RunParked(_) | Event::RunFinished(_) => self.shown(entry),
@@ -306,6 +320,7 @@ impl<W: Write> Reporter for Lines<W> {
     fn past(&mut self, entry: &Entry) {
         self.view.see(entry);
         self.tally.see(&entry.event);
+        self.remember(&entry.event);
     }
 
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {

@@ -13,7 +13,7 @@ use std::{
 
 use tribunal_core::ids::Hash;
 
-use crate::files::write_atomically;
+use crate::{files::write_atomically, subject::is_plain};
 
 /// More than this is not copied for every task.
 const MOST_FILES: usize = 5_000;
@@ -55,6 +55,9 @@ impl Copy {
 
     /// Copies `subject` (relative) and its context from `root`.
     pub fn make(&self, root: &Path, subject: &str) -> io::Result<()> {
+        if !is_plain(subject) {
+            return Err(io::Error::other(format!("{subject} does not stay in the project")));
+        }
         if self.folder.exists() {
             fs::remove_dir_all(&self.folder)?;
         }
@@ -178,15 +181,8 @@ fn context(root: &Path, subject: &str) -> Vec<String> {
 
 /// What git would track: committed, staged and new, without what is ignored. None where git cannot say.
 fn tracked(root: &Path) -> Option<Vec<String>> {
-    let output = Command::new("git")
-        .args(["--no-optional-locks", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root)
-        .env("LC_ALL", "C")
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE")
-        .env_remove("GIT_INDEX_FILE")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
+    let output = git(root)
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .output()
         .ok()
         .filter(|output| output.status.success())?;
@@ -196,6 +192,34 @@ fn tracked(root: &Path) -> Option<Vec<String>> {
         plain && !name.split('/').any(|part| NEVER.contains(&part))
     };
     Some(names.filter(|name| !name.is_empty()).filter(ordinary).map(String::from).collect())
+}
+
+/// Git, asked something about a project that may be a stranger's: nothing in its configuration gets to run a program, and a
+/// folder that merely looks like a repository is not one.
+fn git(root: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.arg("--no-optional-locks");
+    for setting in [
+        "core.fsmonitor=false",
+        "core.hooksPath=/dev/null",
+        "core.pager=cat",
+        "safe.bareRepository=explicit",
+        "protocol.allow=never",
+    ] {
+        git.args(["-c", setting]);
+    }
+    for name in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_COMMON_DIR",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_CONFIG_COUNT",
+    ] {
+        git.env_remove(name);
+    }
+    git.current_dir(root).env("LC_ALL", "C").stdin(Stdio::null()).stderr(Stdio::null());
+    git
 }
 
 /// Ordinary files below a folder, down to `depth` folders.
@@ -266,6 +290,28 @@ mod tests {
         let changes = copy.changes().unwrap();
         assert_eq!(changes.keys().collect::<Vec<_>>(), ["docs/other.md", "docs/prd.md", "way-out"]);
         assert_eq!(copy.base().unwrap(), "one\n");
+    }
+
+    #[test]
+    fn a_stranger_s_repository_gets_nothing_to_run() {
+        let root = project();
+        let own = root.path().join("owned");
+        let watcher = format!("touch '{}'", own.display());
+        let git = |args: &[&str]| Command::new("git").args(args).current_dir(root.path()).output().unwrap();
+        git(&["init", "-q"]);
+        git(&["config", "core.fsmonitor", &watcher]);
+        // The other way: a folder that was committed and looks like a repository of its own.
+        let fake = root.path().join("docs");
+        for folder in ["objects", "refs"] {
+            fs::create_dir_all(fake.join(folder)).unwrap();
+        }
+        fs::write(fake.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let config =
+            format!("[core]\nrepositoryformatversion = 0\nworktree = ..\nfsmonitor = \"{watcher}\"\n");
+        fs::write(fake.join("config"), config).unwrap();
+        assert!(context(root.path(), "docs/prd.md").contains(&"docs/prd.md".to_string()));
+        assert!(context(&fake, "prd.md").contains(&"prd.md".to_string()));
+        assert!(!own.exists(), "the project's own configuration ran a program");
     }
 
     #[test]

@@ -7,16 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::{
-    io::Errno,
-    process::{Pid, test_kill_process},
-};
+use tribunal_supervise::Identity;
 
 use tribunal_core::{ids::RunId, settings::Settings};
 
 use crate::{fault, project::Project};
 
-/// How our temporary files are called: this and the number of the process that makes them.
+/// How our temporary files are called: this and who makes them.
 const TEMPORARY: &str = ".tribunal-tmp-";
 
 /// Temporary file in the same folder, sync, rename, sync the folder. Keeps the old file's permissions.
@@ -34,7 +31,7 @@ impl<'a> Replacement<'a> {
     pub fn prepare(path: &'a Path, bytes: &[u8]) -> io::Result<Replacement<'a>> {
         let folder = folder_of(path);
         fs::create_dir_all(folder)?;
-        let prefix = format!("{TEMPORARY}{}-", std::process::id());
+        let prefix = format!("{TEMPORARY}{}-", Identity::own());
         let mut temporary = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
         temporary.write_all(bytes)?;
         temporary.as_file().set_permissions(match fs::metadata(path) {
@@ -80,9 +77,8 @@ pub(crate) fn sweep(folder: &Path) {
 /// Temporary files of ours in a folder whose maker is gone.
 pub(crate) fn left_behind(folder: &Path) -> Vec<PathBuf> {
     let is_orphan = |name: &OsStr| {
-        let maker =
-            name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)?.split('-').next()?.parse().ok());
-        maker.and_then(Pid::from_raw).is_some_and(|maker| test_kill_process(maker) == Err(Errno::SRCH))
+        let maker = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)?.split('-').next());
+        maker.and_then(|maker| maker.parse::<Identity>().ok()).is_some_and(|maker| !maker.is_alive())
     };
     let items = fs::read_dir(folder).into_iter().flatten().flatten();
     items.filter(|item| is_orphan(&item.file_name())).map(|item| item.path()).collect()
@@ -114,13 +110,17 @@ mod tests {
     #[test]
     fn only_what_a_dead_process_of_ours_left_is_swept() {
         let folder = tempfile::tempdir().unwrap();
-        let dead = {
-            let mut child = std::process::Command::new("true").spawn().unwrap();
-            child.wait().unwrap();
-            child.id()
-        };
-        let own = std::process::id();
-        let kept = [format!("{TEMPORARY}{own}-x1"), "a.md".into(), ".hidden".into(), format!("{TEMPORARY}x")];
+        let own = Identity::own().to_string();
+        // The same number at another time is somebody else, and dead; in another container it is unknown.
+        let dead = own.replacen('@', "@9", 1);
+        let elsewhere = format!("{dead}9");
+        let kept = [
+            format!("{TEMPORARY}{own}-x1"),
+            format!("{TEMPORARY}{elsewhere}-x1"),
+            "a.md".into(),
+            ".hidden".into(),
+            format!("{TEMPORARY}x"),
+        ];
         for name in kept.iter().chain([&format!("{TEMPORARY}{dead}-x1")]) {
             fs::write(folder.path().join(name), "x").unwrap();
         }

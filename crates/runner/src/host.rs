@@ -76,6 +76,8 @@ pub(crate) struct Host<'a> {
     pub running: JoinSet<Option<Performed>>,
     /// Which task performs which key.
     pub keys: HashMap<task::Id, Key>,
+    /// How often an earlier life began what it never finished.
+    pub lost: HashMap<Key, u32>,
     /// Something was answered without waiting: the workflow gets its turn first.
     pub answered_at_once: bool,
 }
@@ -89,6 +91,25 @@ fn enter<'a>(desk: &'a Desk, state: Option<serde_json::Value>) -> Result<Workflo
         None => Court::default(),
     };
     Ok(Box::pin(review(desk, court)))
+}
+
+/// What was begun since the last boundary and never finished, with how many lives have begun it.
+fn lost(entries: &[Entry]) -> HashMap<Key, u32> {
+    let mut begun: HashMap<Key, u32> = HashMap::new();
+    for entry in entries {
+        match &entry.event {
+            Event::Boundary { .. } => begun.clear(),
+            Event::EffectStarted { key, .. } => {
+                begun.insert(key.clone(), 1);
+            }
+            Event::EffectFinished { key, .. } => {
+                begun.remove(key);
+            }
+            Event::RunResumed { .. } => begun.values_mut().for_each(|times| *times += 1),
+            _ => {}
+        }
+    }
+    begun
 }
 
 /// Whether the run could go on with other settings: replays what was recorded, and records nothing.
@@ -105,6 +126,7 @@ pub(crate) fn check_settings(settings: &Settings, entries: &[Entry]) -> Result<(
 impl Host<'_> {
     /// Runs the workflow from where the journal left it to its end or to where it parks.
     pub async fn drive(&mut self, entries: Vec<Entry>) -> Result<Ending, HostError> {
+        self.lost = lost(&entries);
         let history = History::of(entries);
         let state = history.state.clone();
         let desk = Desk::open(self.world.settings.clone(), history);
@@ -155,8 +177,13 @@ impl Host<'_> {
 
     /// Waits for what is under way, records the boundary, clears the desks of the stretch. Gives the state as recorded.
     async fn cross(&mut self, desk: &Desk, boundary: Draft) -> Result<serde_json::Value, HostError> {
-        while let Some(done) = self.running.join_next_with_id().await {
-            self.finish(desk, done, true).await?;
+        while !self.running.is_empty() {
+            self.end_if_told();
+            tokio::select! {
+                Some(done) = self.running.join_next_with_id() => self.finish(desk, done, true).await?,
+                Some(progress) = self.progress.recv() => (self.sink)(Seen::Progress(&progress)),
+                Ok(()) = self.stop.changed() => {}
+            }
         }
         let entries = self.record(vec![boundary]).await?;
         let Some(Entry { at, event: Event::Boundary { state, .. }, .. }) = entries.into_iter().next() else {
@@ -189,6 +216,13 @@ impl Host<'_> {
         }
     }
 
+    /// What has already ended is still joined and recorded: it was paid for.
+    fn end_if_told(&mut self) {
+        if *self.stop.borrow_and_update() == Stop::Now && !self.ending.send_replace(true) {
+            (self.sink)(Seen::Ending(self.running.len()));
+        }
+    }
+
     /// From here on nothing new starts.
     fn park(&mut self, desk: &Desk) {
         desk.park(Ending::plain(Reason::Stopped));
@@ -205,7 +239,8 @@ impl Host<'_> {
             }
             _ => {
                 let key = ask.key.clone();
-                let task = self.running.spawn(perform(self.world.clone(), ask));
+                let lost = self.lost.remove(&key).filter(|_| ask.again).unwrap_or(0);
+                let task = self.running.spawn(perform(self.world.clone(), ask, lost));
                 self.keys.insert(task.id(), key);
                 Ok(())
             }
@@ -285,10 +320,7 @@ impl Host<'_> {
     /// Drains what still runs, then writes the last line.
     async fn close(&mut self, desk: &Desk, value: Result<Ending, Parked>) -> Result<Ending, HostError> {
         loop {
-            // What has already ended is still joined and recorded: it was paid for.
-            if *self.stop.borrow_and_update() == Stop::Now && !self.ending.send_replace(true) {
-                (self.sink)(Seen::Ending(self.running.len()));
-            }
+            self.end_if_told();
             tokio::select! {
                 done = self.running.join_next_with_id() => match done {
                     Some(done) => self.finish(desk, done, false).await?,

@@ -7,17 +7,20 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Seek, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
+use rustix::fs::OFlags;
 use tribunal_core::ids::{Hash, RunId};
 use tribunal_supervise::Identity;
 
 /// Somebody who only looks ([`is_held`]) holds a lock for a moment; that must not turn anybody away.
 const GLANCE: Duration = Duration::from_millis(500);
+const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 const STEP: Duration = Duration::from_millis(10);
 
 /// Held as long as it, or any keeper that was given it, lives.
@@ -54,7 +57,7 @@ impl Holder {
         Holder { run, process: lines.next().and_then(|line| line.parse().ok()) }
     }
 
-    fn is_dead(&self) -> bool {
+    pub fn is_dead(&self) -> bool {
         self.process.is_some_and(|process| !process.is_alive())
     }
 }
@@ -72,8 +75,14 @@ pub(crate) fn take(
     patience: Duration,
     waiting: &mut dyn FnMut(),
 ) -> Result<Lock, Locked> {
-    let open =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path(folder, what));
+    let open = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        // A lock that is a link was put there by somebody else, and leads who knows where.
+        .custom_flags(NOFOLLOW)
+        .open(path(folder, what));
     let mut file = open.map_err(Locked::Failed)?;
     let began = Instant::now();
     let mut told = false;
@@ -162,6 +171,16 @@ mod tests {
         drop(first);
         assert!(!is_held(folder.path(), "prd.md") && holder(folder.path(), "prd.md").is_none());
         take_now(folder.path(), "prd-bbbb").unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_is_a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let precious = folder.path().join("precious");
+        fs::write(&precious, "text").unwrap();
+        std::os::unix::fs::symlink(&precious, path(folder.path(), "prd.md")).unwrap();
+        assert!(matches!(take_now(folder.path(), "prd-aaaa"), Err(Locked::Failed(_))));
+        assert_eq!(fs::read_to_string(precious).unwrap(), "text");
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub struct Project {
 /// Files and folders that make a folder a project's root: the nearest folder with any of them is it.
 const MARKS: [&str; 4] = ["tribunal.yaml", ".tribunal", "_bmad", ".git"];
 
+fn marked(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| MARKS.iter().any(|mark| folder.join(mark).exists()))
+}
+
 impl Project {
     pub fn at(root: impl Into<PathBuf>) -> Project {
         Project { root: root.into() }
@@ -23,8 +27,12 @@ impl Project {
 
     /// The nearest folder upwards that looks like a project's root, else the folder itself.
     pub fn around(folder: &Path) -> Project {
-        let marked = |folder: &&Path| MARKS.iter().any(|mark| folder.join(mark).exists());
-        Project::at(folder.ancestors().find(marked).unwrap_or(folder))
+        Project::at(marked(folder).unwrap_or(folder))
+    }
+
+    /// Whether a folder lies in something that looks like a project.
+    pub fn is_marked(folder: &Path) -> bool {
+        marked(folder).is_some()
     }
 
     pub fn root(&self) -> &Path {
@@ -34,8 +42,16 @@ impl Project {
     /// Where a path of ours really leads, links followed as far as they exist, if that is outside the project.
     pub fn leads_out(&self, path: &Path) -> Option<PathBuf> {
         let root = self.root.canonicalize().ok()?;
-        let there = path.ancestors().find_map(|part| part.canonicalize().ok())?;
-        (!there.starts_with(root)).then_some(there)
+        for part in path.ancestors() {
+            if let Ok(there) = part.canonicalize() {
+                return (!there.starts_with(root)).then_some(there);
+            }
+            // A link to what is not there: writing would make it there.
+            if let Ok(there) = fs::read_link(part) {
+                return Some(there);
+            }
+        }
+        None
     }
 
     /// `.tribunal`: journal, copies, locks; ignored by git through a file of its own.

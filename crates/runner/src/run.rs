@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
     time::{Duration, SystemTime},
 };
 
@@ -33,7 +33,7 @@ use crate::{
     locks::{self, Lock, Locked},
     mask::Masker,
     project::Project,
-    subject::SubjectError,
+    subject::{self, SubjectError},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -127,13 +127,17 @@ impl Runner {
         self.refuse_way_out(".tribunal")?;
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
-        let entries = store.entries(run, 0)?;
+        let entries = store.entries_to_go_on(run)?;
         let view = RunView::of(&entries);
         let settings = check_resumable(run, &entries, &view)?;
         self.stay_inside(&settings)?;
+        if let Some(path) = settings.subject.path().filter(|path| self.project.root().join(path).exists()) {
+            // The journal may have come with a clone; a subject that is only missing is told by the run itself.
+            subject::stays_inside(self.project.root(), path)?;
+        }
         let locks = self.lock(run, &settings, &home, sink)?;
         // Somebody else may have taken it further between the look and the lock.
-        let entries = store.entries(run, 0)?;
+        let entries = store.entries_to_go_on(run)?;
         let view = RunView::of(&entries);
         check_resumable(run, &entries, &view)?;
         if let Some(changed) = &changed {
@@ -199,6 +203,7 @@ impl Runner {
                 mark: self.mark(&run),
                 stop: self.stop.clone(),
                 ending,
+                started: AtomicU64::new(0),
             },
         };
         let mut host = Host {
@@ -210,12 +215,14 @@ impl Runner {
             ending: end,
             running: JoinSet::new(),
             keys: HashMap::new(),
+            lost: HashMap::new(),
             answered_at_once: false,
         };
         let ending = host.drive(entries).await.map_err(|cause| RunError::Host { run: run.clone(), cause })?;
         if matches!(journal.view().phase, Phase::Finished(_)) {
             // Nothing refers to the copies any more.
-            let _ = std::fs::remove_dir_all(self.project.work(&run));
+            let work = self.project.work(&run);
+            let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(work)).await;
         }
         Ok((run, ending))
     }
@@ -233,7 +240,19 @@ impl Runner {
 
     /// What we write stays in the project, whatever links a clone may contain.
     fn stay_inside(&self, settings: &Settings) -> Result<(), RunError> {
-        self.refuse_way_out(".tribunal")?;
+        for folder in [
+            "",
+            "/locks",
+            "/work",
+            "/originals",
+            "/logs",
+            "/reviews",
+            "/.gitignore",
+            "/journal.db",
+            "/journal.db-wal",
+        ] {
+            self.refuse_way_out(&format!(".tribunal{folder}"))?;
+        }
         self.refuse_way_out(&settings.reviews)?;
         let awaiting = Path::new(&settings.reviews).with_file_name("awaiting-human");
         self.refuse_way_out(&awaiting.to_string_lossy())
@@ -278,11 +297,14 @@ impl Runner {
     fn sweep_strays(&self, run: &RunId, sink: &mut dyn FnMut(Seen<'_>)) {
         let locks = self.project.locks();
         let own = self.mark(run);
-        let here = self.mark(&RunId::new(""));
+        let here = self.mark_of_project();
         let swept = sweep_strays(|mark| match mark.strip_prefix(&here) {
             // We hold its lock, and have started nothing yet.
-            Some(_) if mark == own => true,
-            Some(other) => !locks::is_held(&locks, &run_lock(&RunId::new(other))),
+            Some(_) if mark.starts_with(&own) => true,
+            Some(other) => {
+                let other = other.split('/').next().unwrap_or_default();
+                !locks::is_held(&locks, &run_lock(&RunId::new(other)))
+            }
             None => false,
         });
         if swept > 0 {
@@ -290,11 +312,15 @@ impl Runner {
         }
     }
 
-    /// Marks the processes of one run of one project.
+    /// Marks the processes of one run of one project; what stands behind it tells its tasks apart.
     fn mark(&self, run: &RunId) -> String {
+        format!("{}{run}/", self.mark_of_project())
+    }
+
+    fn mark_of_project(&self) -> String {
         let home = self.project.home();
         let home = home.canonicalize().unwrap_or(home);
-        format!("{}/{run}", Hash::of(home.as_os_str().as_encoded_bytes()).short())
+        format!("{}/", Hash::of(home.as_os_str().as_encoded_bytes()).short())
     }
 
     fn open_home(&self) -> Result<PathBuf, RunError> {
@@ -312,7 +338,16 @@ impl Runner {
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<[Lock; 2], RunError> {
         let failed = |cause| RunError::Project { project: locks.to_path_buf(), cause };
-        let mut take = |what: &str| locks::take(locks, what, run, PATIENCE, &mut || sink(Seen::Waiting));
+        let mut take = |what: &str| match locks::take(locks, what, run, PATIENCE, &mut || sink(Seen::Waiting))
+        {
+            // Its process is dead and its keepers do not end: somebody has stopped them.
+            Err(Locked::By(holder)) if holder.is_dead() => {
+                let left = self.mark(&holder.run);
+                sweep_strays(|mark| mark.starts_with(&left));
+                locks::take(locks, what, run, PATIENCE, &mut || {})
+            }
+            other => other,
+        };
         let own = take(&run_lock(run)).map_err(|locked| match locked {
             Locked::By(_) => RunError::RunBusy { run: run.clone() },
             Locked::Failed(cause) => failed(cause),
@@ -358,7 +393,8 @@ fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Set
         let outcome = summary.outcome.map_or("", |outcome| outcome.as_str()).to_string();
         return Err(RunError::Ended { run: run.clone(), outcome });
     }
-    Ok(settings.clone())
+    // As they are now: they may have been changed on the way.
+    Ok(view.settings.clone().unwrap_or_else(|| settings.clone()))
 }
 
 /// `prd-k3f9`: the subject, and four characters that no other run here has.

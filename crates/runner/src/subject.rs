@@ -78,6 +78,17 @@ pub fn load(root: &Path, path: &str) -> Result<String, SubjectError> {
     String::from_utf8(bytes).map_err(|_| SubjectError::Binary { path: shown, why: "it is no UTF-8" })
 }
 
+/// A path that was recorded may lead elsewhere by now, or may have come with somebody else's journal.
+pub(crate) fn stays_inside(root: &Path, path: &str) -> Result<(), SubjectError> {
+    let outside = || SubjectError::Outside { path: path.to_string(), root: root.display().to_string() };
+    if !is_plain(path) {
+        return Err(outside());
+    }
+    let root = fs::canonicalize(root).map_err(|cause| unreadable(&root.display().to_string(), cause))?;
+    let real = fs::canonicalize(root.join(path)).map_err(|cause| unreadable(path, cause))?;
+    if real.starts_with(&root) { Ok(()) } else { Err(outside()) }
+}
+
 /// Whether a relative path stays where it says it is.
 pub(crate) fn is_plain(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))

@@ -33,6 +33,15 @@ const OUTLINE: &str = "
     ORDER BY run, seq";
 pub(crate) const BUSY: Duration = Duration::from_secs(30);
 
+const TO_GO_ON: &str = "
+    SELECT seq, body, blob FROM events
+    WHERE run = ?1 AND (
+        kind NOT IN ('boundary', 'effect_started')
+        OR seq >= coalesce(
+            (SELECT seq FROM events WHERE run = ?1 AND kind = 'boundary' ORDER BY seq DESC LIMIT 1), 0)
+    )
+    ORDER BY seq";
+
 /// A project's journal. Reading works while another process writes.
 pub struct Store {
     path: PathBuf,
@@ -125,6 +134,17 @@ impl Store {
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
         let rows = statement
             .query_map(params![run.as_str(), after], raw_entry)
+            .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
+            .map_err(|cause| self.database(cause))?;
+        rows.into_iter().map(|row| self.entry(run, row)).collect()
+    }
+
+    /// What going on with a run needs of its journal: everything since the last boundary, and what a view is folded from
+    /// before it. Earlier states and questions are most of a long journal, and nobody reads them again.
+    pub fn entries_to_go_on(&self, run: &RunId) -> Result<Vec<Entry>, StoreError> {
+        let mut statement = self.reader.prepare_cached(TO_GO_ON).map_err(|cause| self.database(cause))?;
+        let rows = statement
+            .query_map([run.as_str()], raw_entry)
             .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
             .map_err(|cause| self.database(cause))?;
         rows.into_iter().map(|row| self.entry(run, row)).collect()
@@ -243,7 +263,12 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let read_only =
         Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(probe);
     match read_only {
-        Err(cause) if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen) => {
+        Err(cause)
+            if matches!(
+                cause.sqlite_error_code(),
+                Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly)
+            ) =>
+        {
             let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
             let immutable = format!("file:{escaped}?immutable=1");
             Connection::open_with_flags(immutable, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)

@@ -14,6 +14,7 @@ use tribunal_core::ids::RunId;
 
 use crate::{
     error::StoreError,
+    place,
     schema::check,
     store::{BUSY, FILE},
 };
@@ -47,6 +48,9 @@ pub struct Swept {
 /// Sweeps the journal of a project. Runs that go on meanwhile wait for a moment and lose nothing.
 pub fn sweep(folder: &Path, wish: &Sweep) -> Result<Swept, StoreError> {
     let path = folder.join(FILE);
+    if let Some(kind) = place::network(folder) {
+        return Err(StoreError::Network { path: folder.to_path_buf(), kind });
+    }
     let mut connection = Connection::open(&path).map_err(|cause| database(&path, cause))?;
     check(&connection, &path, true)?;
     let swept = take_out(&mut connection, wish).map_err(|cause| database(&path, cause))?;

@@ -165,3 +165,24 @@ fn a_file_that_is_not_ours_is_refused() {
     poke(other.path(), "PRAGMA user_version = 3; CREATE TABLE theirs (x)");
     assert!(matches!(Store::open(other.path()), Err(StoreError::Foreign { .. })));
 }
+
+#[test]
+fn going_on_reads_the_same_story_as_the_whole_journal() {
+    use tribunal_core::{desk::History, view::RunView};
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let recorded = tribunal_testkit::entries(tribunal_testkit::RECORDED[0].1);
+    let run = recorded[0].run.clone();
+    for length in [1, 10, 40, 80, 120, recorded.len()] {
+        let entries = recorded[..length].iter().map(|entry| NewEntry {
+            run: run.clone(),
+            at: entry.at,
+            draft: Draft { id: entry.id.clone(), event: entry.event.clone() },
+        });
+        store.append(Batch { entries: entries.collect(), ..Batch::default() }).unwrap();
+        let (all, some) = (store.entries(&run, 0).unwrap(), store.entries_to_go_on(&run).unwrap());
+        let (view, same) = (RunView::of(&all), RunView::of(&some));
+        assert_eq!((view.counts(), view.spent, view.phase), (same.counts(), same.spent, same.phase));
+        assert_eq!(format!("{:?}", History::of(all)), format!("{:?}", History::of(some)));
+    }
+}

@@ -71,9 +71,11 @@ impl Watch {
         Watch { deadlines, started: now, heard: now }
     }
 
-    /// A sign of life.
-    pub fn heard(&mut self, now: Moment) {
-        self.heard = now;
+    /// The last sign of life; the same one may be told again.
+    pub fn heard(&mut self, at: Moment) {
+        if at.awake > self.heard.awake {
+            self.heard = at;
+        }
     }
 
     pub fn verdict(&mut self, now: Moment) -> Verdict {
@@ -132,10 +134,15 @@ mod tests {
     #[test]
     fn time_asleep_counts_for_nothing_and_restarts_the_idle_window_once() {
         let mut watch = Watch::start(LIMITS, at(0, 0));
-        // A night in a bag after nine seconds of silence.
-        assert_eq!(watch.verdict(at(9, 30_000)), seconds(1));
-        assert_eq!(watch.verdict(at(10, 30_000)), seconds(10));
-        assert_eq!(watch.verdict(at(20, 30_000)), Verdict::Silent);
+        watch.heard(at(1, 0));
+        // A night in a bag after eight seconds of silence.
+        assert_eq!(watch.verdict(at(9, 30_000)), seconds(2));
+        assert_eq!(watch.verdict(at(11, 30_000)), seconds(10));
+        // The last sign of life is still that of the evening.
+        watch.heard(at(1, 0));
+        assert_eq!(watch.verdict(at(20, 30_000)), seconds(1));
+        watch.heard(at(1, 0));
+        assert_eq!(watch.verdict(at(21, 30_000)), Verdict::Silent);
     }
 
     #[test]

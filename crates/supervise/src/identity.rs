@@ -57,13 +57,20 @@ impl Identity {
     /// False: it is gone, or not ours to signal.
     #[cfg(target_os = "linux")]
     pub(crate) fn signal(&self, signal: Signal) -> bool {
-        use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+        use rustix::{
+            io::Errno,
+            process::{PidfdFlags, pidfd_open, pidfd_send_signal},
+        };
         if self.is_elsewhere() {
             return false;
         }
         // Held by its descriptor and then looked at: the number cannot change hands in between.
-        let Ok(held) = pidfd_open(self.pid, PidfdFlags::empty()) else { return false };
-        self.is_alive() && pidfd_send_signal(held, signal).is_ok()
+        match pidfd_open(self.pid, PidfdFlags::empty()) {
+            Ok(held) => self.is_alive() && pidfd_send_signal(held, signal).is_ok(),
+            Err(Errno::SRCH) => false,
+            // A system without them: the look comes as late as it can.
+            Err(_) => self.is_alive() && rustix::process::kill_process(self.pid, signal).is_ok(),
+        }
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -97,7 +104,8 @@ impl FromStr for Identity {
     fn from_str(text: &str) -> Result<Self, ()> {
         let mut parts = text.trim().split('@');
         let mut next = || parts.next().and_then(|part| part.parse::<u64>().ok()).ok_or(());
-        let (pid, started, numbering) = (next()?, next()?, next()?);
+        // Earlier builds did not say which numbering they live in.
+        let (pid, started, numbering) = (next()?, next()?, next().unwrap_or(0));
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(())?;
         Ok(Identity { pid, started, numbering })
     }

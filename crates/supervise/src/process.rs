@@ -187,13 +187,14 @@ pub async fn run(command: Command) -> Result<Ended, StartError> {
     if matches!(how, How::TimedOut | How::Silent | How::Flooded | How::Stopped) {
         tree.end().await;
     }
-    if how == How::Lost
+    let left = tree.gone().await;
+    if (how == How::Lost || left.is_none())
         && let Some(mark) = command.env.get(strays::MARK).cloned()
     {
         // Nobody else will end what the keeper held.
         let _ = tokio::task::spawn_blocking(move || strays::sweep(|found| *found == *mark)).await;
     }
-    let left = tree.gone().await;
+    let left = left.unwrap_or(0);
     Ok(Ended { how, stdout: stdout.finish().await, stderr: stderr.finish().await, left })
 }
 

@@ -60,16 +60,18 @@ fn parent(pid: Pid) -> Option<Pid> {
 }
 
 /// All that descends from a process and is still connected to it, without itself.
-pub(crate) fn descendants(of: Pid) -> Vec<Pid> {
-    let mut found = children(of);
-    let mut next = 0;
-    while let Some(pid) = found.get(next).copied() {
-        for child in children(pid) {
-            if !found.contains(&child) {
-                found.push(child);
+pub(crate) fn descendants(of: Pid) -> Vec<Process> {
+    let mut found: Vec<Process> = Vec::new();
+    let mut folks = vec![of];
+    while let Some(elder) = folks.pop() {
+        for child in children(elder) {
+            // Its number may be somebody else's since the list was read: who has another parent is not meant.
+            let Some(process) = Process::at(child).filter(|_| parent(child) == Some(elder)) else { continue };
+            if !found.contains(&process) {
+                found.push(process);
+                folks.push(child);
             }
         }
-        next += 1;
     }
     found
 }

@@ -31,6 +31,9 @@ use crate::{
     resources,
 };
 
+/// A keeper that ends its tree is done this long after the grace, at the latest.
+const KEEPERS_PATIENCE: Duration = Duration::from_secs(6);
+
 /// Dropping it ends the tree: a keeper sees its line end, a group is killed.
 pub(crate) struct Tree {
     /// The keeper, or the process itself.
@@ -142,8 +145,19 @@ impl Tree {
         }
     }
 
-    /// Waits until nothing of it is left, and says how many processes withstood.
-    pub async fn gone(mut self) -> usize {
+    /// Waits until nothing of it is left, and says how many processes withstood. None: the keeper itself does not end (an
+    /// agent may have stopped it); it was killed.
+    pub async fn gone(mut self) -> Option<usize> {
+        let patience = self.grace + KEEPERS_PATIENCE;
+        let left = timeout(patience, self.last_words()).await.ok();
+        if left.is_none() {
+            let _ = self.child.start_kill();
+            let _ = self.child.wait().await;
+        }
+        left
+    }
+
+    async fn last_words(&mut self) -> usize {
         let mut left = 0;
         if let Hold::Line { words, .. } = &mut self.hold {
             while let Ok(Some(line)) = words.next_line().await {

@@ -42,10 +42,10 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     if context.json {
         documents::print(&json!({ "schema": "tribunal.say/1", "run": run, "said": text, "running": live }))?;
     } else if live {
-        writeln!(stdout(), "the next agents that run {run} starts will be told")?;
+        writeln!(stdout(), "run {run} will tell its agents from the next brief on")?;
     } else {
         let resume = format!("{} resume {run}", context.answers.program);
-        writeln!(stdout(), "kept for run {run}; its agents will be told once it goes on: {resume}")?;
+        writeln!(stdout(), "kept for run {run}; its agents are told from the next brief on: {resume}")?;
     }
     Ok(0)
 }

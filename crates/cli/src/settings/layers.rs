@@ -186,6 +186,17 @@ fn fold(root: Option<&Path>, given: &Given) -> Result<Effective, Complaint> {
 
 fn text_of(path: &Path) -> Result<Option<(String, String)>, Complaint> {
     let name = path.display().to_string();
+    let odd = |what: &str| {
+        Complaint::usage(format!("{name} {what}"))
+            .why("Nothing was started.")
+            .todo("make it a readable UTF-8 file, or remove it")
+    };
+    // A pipe would be waited for without end; a link to nothing was meant to be something.
+    match (fs::metadata(path), fs::symlink_metadata(path)) {
+        (Ok(meta), _) if !meta.is_file() => return Err(odd("is not a file")),
+        (Err(_), Ok(_)) => return Err(odd("is a link that leads nowhere")),
+        _ => {}
+    }
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some((name, text))),
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

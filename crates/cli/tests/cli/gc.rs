@@ -69,14 +69,14 @@ fn leftovers_go_and_what_is_needed_to_go_on_stays() {
     let copies = |run: &str| sandbox.path(&format!(".tribunal/work/{run}"));
     sandbox.write(&format!(".tribunal/work/{resolved}/round-1.freeze/tree/plan.md"), "a copy\n");
     sandbox.write(".tribunal/work/nobody-0000/x", "a copy\n");
-    sandbox.write(".tribunal-tmp-999999999-abc", "half a file");
+    sandbox.write(".tribunal-tmp-999999999@1@0-abc", "half a file");
     sandbox.write(".tribunal-tmp-mine", "not ours");
     for run in [&waiting, &died] {
         sandbox.write(&format!(".tribunal/work/{run}/round-1.fix.1/1/base"), "a copy\n");
     }
     let said = sandbox.json(&["gc", "--dry-run"]);
     assert_eq!(said["copies"].as_array().unwrap().len(), 2);
-    assert!(copies(&resolved).exists() && sandbox.path(".tribunal-tmp-999999999-abc").exists());
+    assert!(copies(&resolved).exists() && sandbox.path(".tribunal-tmp-999999999@1@0-abc").exists());
     let done = sandbox.json(&["gc"]);
     assert_eq!(
         (&said["bytes"], &said["copies"], &said["temporary"]),

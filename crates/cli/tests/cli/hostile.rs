@@ -6,7 +6,8 @@ use std::{
     io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Stdio},
-    thread::JoinHandle,
+    sync::mpsc::{Receiver, channel},
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,7 +20,7 @@ const DAEMON: &str = "(setsid sh -c \"trap '' TERM HUP INT; while :; do sleep 10
 /// A pipe that ends when the last process that holds it is gone.
 struct Held {
     path: PathBuf,
-    reader: JoinHandle<String>,
+    reader: Receiver<String>,
 }
 
 impl Held {
@@ -27,13 +28,17 @@ impl Held {
         let path = sandbox.path("held");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         let from = path.clone();
-        Held { reader: std::thread::spawn(move || fs::read_to_string(from).unwrap()), path }
+        let (send, reader) = channel();
+        std::thread::spawn(move || send.send(fs::read_to_string(from).unwrap()));
+        Held { reader, path }
     }
 
     fn until_gone(self) -> String {
         // If nobody ever opened it, the reader still waits for somebody to.
         drop(fs::OpenOptions::new().read(true).write(true).open(&self.path).unwrap());
-        self.reader.join().unwrap()
+        self.reader
+            .recv_timeout(Duration::from_secs(120))
+            .unwrap_or_else(|_| panic!("a process is still there"))
     }
 }
 
@@ -163,6 +168,8 @@ fn a_silent_agent_is_a_fault_of_its_own() {
 #[test]
 fn a_flooding_agent_is_a_fault_of_its_own() {
     let sandbox = Sandbox::with_agent("exec yes 'an answer that never ends, in lines of some length'\n");
+    // What it printed counts; here it is the flood that is to end it.
+    sandbox.set("limits: {max_tokens: 100000000}");
     fails_as(&sandbox, "flood", "printed without end (10");
 }
 
@@ -205,7 +212,7 @@ fn what_a_person_says_reaches_the_next_brief_and_the_log() {
     let told = "the budget is 200 ms, see RFC 7";
     let said = sandbox.run(&["say", "plan", told]);
     assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains("the next agents that run plan-"), "{}", said.out);
+    assert!(said.out.contains("will tell its agents from the next brief on"), "{}", said.out);
     open_for(&gate);
     let mut rest = String::new();
     lines.read_to_string(&mut rest).unwrap();

@@ -9,26 +9,10 @@ pub fn normalised(output: &str) -> String {
     let mut out = String::with_capacity(output.len());
     for line in output.lines() {
         let start = out.len();
-        let mut number_at = None;
-        for word in line.split_whitespace() {
-            // `12 ms` is one duration in two words.
-            if let Some(at) = number_at.take()
-                && is_unit(bare(word))
-            {
-                out.truncate(at);
-                out.push_str("<duration>");
-                continue;
-            }
-            if out.len() > start {
-                out.push(' ');
-            }
-            let at = out.len();
-            if word.bytes().any(|byte| byte.is_ascii_digit()) {
-                push_word(&mut out, word);
-                number_at = is_number(bare(word)).then_some(at);
-            } else {
-                out.push_str(word);
-            }
+        if is_plain(line) {
+            out.push_str(line)
+        } else {
+            push_line(&mut out, line)
         }
         if out.len() > start {
             out.push('\n');
@@ -37,41 +21,89 @@ pub fn normalised(output: &str) -> String {
     out
 }
 
-/// A word piece by piece: `[2026-11-15T01:29:25Z]` is a bracket, a time and a bracket.
-fn push_word(out: &mut String, word: &str) {
-    let part_of_piece = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ':' | '.' | '+' | 'µ');
-    let mut rest = word;
-    while !rest.is_empty() {
-        let end = rest.find(|c| !part_of_piece(c)).unwrap_or(rest.len());
-        let (piece, tail) = rest.split_at(end);
-        let kept = piece.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        match kind(kept) {
-            Some(kind) => {
-                let (before, after) = piece.split_once(kept).unwrap_or((piece, ""));
-                out.push_str(before);
-                out.push_str(kind);
-                out.push_str(after);
-            }
-            None => push_parts(out, piece),
+/// Nothing can change by itself here, and words are one blank apart: most lines of prose, and no need to take them to pieces.
+fn is_plain(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    let suspicious = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_control();
+    let blank = |byte: Option<&u8>| byte == Some(&b' ');
+    !bytes.iter().any(suspicious)
+        && !blank(bytes.first())
+        && !blank(bytes.last())
+        && !bytes.windows(2).any(|pair| pair == b"  ")
+}
+
+fn push_line(out: &mut String, line: &str) {
+    let start = out.len();
+    let mut number_at = None;
+    for word in line.split_ascii_whitespace() {
+        // `12 ms` is one duration in two words.
+        if let Some(at) = number_at.take()
+            && is_unit(bare(word))
+        {
+            out.truncate(at);
+            out.push_str("<duration>");
+            continue;
         }
-        let next = tail.chars().next();
-        out.extend(next);
-        rest = &tail[next.map_or(0, char::len_utf8)..];
+        if out.len() > start {
+            out.push(' ');
+        }
+        let at = out.len();
+        if word.bytes().any(|byte| byte.is_ascii_digit()) {
+            push_word(out, word);
+            number_at = is_number(bare(word)).then_some(at);
+        } else {
+            out.push_str(word);
+        }
     }
 }
 
+/// A word piece by piece: `[2026-11-15T01:29:25Z]` is a bracket, a time and a bracket.
+fn push_word(out: &mut String, word: &str) {
+    let mut rest = word;
+    while !rest.is_empty() {
+        let end = rest.bytes().position(|byte| !is_of_piece(byte)).unwrap_or(rest.len());
+        let (piece, tail) = rest.split_at(end);
+        push_piece(out, piece);
+        let next = tail.len().min(1);
+        out.push_str(&tail[..next]);
+        rest = &tail[next..];
+    }
+}
+
+/// Letters of other scripts belong to their word.
+fn is_of_piece(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':' | b'.' | b'+') || !byte.is_ascii()
+}
+
 /// `took:1.2s` and `sha-1a2b3c4d`: a piece may be a name and a value.
-fn push_parts(out: &mut String, piece: &str) {
+fn push_piece(out: &mut String, piece: &str) {
+    if push_kind(out, piece) {
+        return;
+    }
+    if !piece.contains([':', '-']) {
+        return out.push_str(piece);
+    }
     for part in piece.split_inclusive([':', '-']) {
-        let bare = part.trim_end_matches([':', '-']);
-        match kind(bare.trim_end_matches('.')) {
-            Some(kind) => {
-                out.push_str(kind);
-                out.push_str(&part[bare.len()..]);
-            }
-            None => out.push_str(part),
+        if !push_kind(out, part) {
+            out.push_str(part);
         }
     }
+}
+
+/// The kind of what is inside, with the punctuation around it; false: it is of no kind.
+fn push_kind(out: &mut String, piece: &str) -> bool {
+    let inside = piece.trim_matches(|c: char| c.is_ascii_punctuation());
+    // Most pieces are words, or numbers too short to be a time.
+    let digits = inside.bytes().filter(u8::is_ascii_digit).count();
+    if digits == 0 || digits == inside.len() && digits < 10 {
+        return false;
+    }
+    let Some(kind) = kind(inside) else { return false };
+    let before = piece.len() - piece.trim_start_matches(|c: char| c.is_ascii_punctuation()).len();
+    out.push_str(&piece[..before]);
+    out.push_str(kind);
+    out.push_str(&piece[before + inside.len()..]);
+    true
 }
 
 fn kind(piece: &str) -> Option<&'static str> {

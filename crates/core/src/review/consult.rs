@@ -10,7 +10,7 @@ use crate::{
     effect::{Effect, Reply},
     host::{Host, Parked},
     ids::Key,
-    limits::{Spent, Usage, backoff_ms, task_ms},
+    limits::{Spent, Usage, backoff_ms, budget, task_ms},
     reason::{Fault, FaultKind},
 };
 
@@ -50,15 +50,18 @@ pub(super) async fn consult(
 ) -> Result<Consulted, Parked> {
     let mut came = Consulted::default();
     let own_ms = task.timeout_ms;
+    let mut spent = spent.clone();
     for key in [key.clone(), key.child("again")] {
         let first = came.usages.is_empty();
-        let within = task_ms(own_ms, &host.settings().limits, spent, host.now().awake_ms);
-        if within != task.timeout_ms && host.patched("inherited-time") {
-            task.timeout_ms = within;
+        // A second try is a step like any other: what is used up is used up.
+        if !first && budget(&host.settings().limits, &spent).is_some() && host.patched("limit-before-again") {
+            break;
         }
+        task.timeout_ms = task_ms(own_ms, &host.settings().limits, &spent, host.now().awake_ms);
         match host.perform(key.clone(), Effect::Ask { task: task.clone() }).await? {
             Reply::Agent(reply) => {
                 came.usages.push(reply.usage);
+                spent.add(&reply.usage);
                 let wrong = judge(&reply.content);
                 if let Content::Unreadable { message } = &reply.content {
                     let detail = format!("{} answered in a form that cannot be read: {message}", task.agent);
@@ -72,13 +75,14 @@ pub(super) async fn consult(
             }
             Reply::Failed { fault, usage, .. } => {
                 came.usages.push(usage);
+                spent.add(&usage);
                 let hopeless = fault.is_environment();
                 came.fault = Some(fault);
                 if hopeless {
                     break;
                 }
                 if first {
-                    let ms = pause_ms(host, spent);
+                    let ms = pause_ms(host, &spent);
                     came.paused_ms += ms;
                     host.perform(key.child("pause"), Effect::Sleep { ms }).await?;
                 }

@@ -150,6 +150,9 @@ async fn close(host: &dyn Host, court: &mut Court, mut ending: Ending) -> Result
     let last = ending.reason == Reason::ReviewOnly || ending.reason.outcome() == Some(Outcome::Resolved);
     if last {
         people::withdraw(host, court);
+        if host.patched("inbox-at-end") {
+            people::note_unheard(host, &key).await?;
+        }
     }
     people::offer(host, court, &ending, &key).await?;
     court.publish(host, &key).await?;

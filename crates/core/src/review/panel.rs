@@ -13,7 +13,7 @@ use crate::{
     host::{Host, Parked},
     ids::{AgentName, Key},
     level::{Goal, Role, level_for, other_panel, panel},
-    limits::{Spent, Usage},
+    limits::{Spent, Usage, budget},
     merge::{Merged, headline, merge},
     reason::{Ending, Fault, Reason},
     review::{
@@ -74,6 +74,9 @@ pub(super) async fn review_round(
     });
     let seats = try_join_all(asked).await?;
     let Some(answers) = count(court, &seats, round) else {
+        if let Some(ending) = budget(&settings.limits, &court.spent) {
+            return Ok(Some(ending));
+        }
         let fault = seats.iter().find_map(|seat| seat.came.fault.clone());
         let detail = fault.map_or_else(String::new, |fault| fault.detail);
         return Ok(Some(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}"))));

@@ -12,6 +12,7 @@ use crate::{
     merge::headline,
     reason::{Ending, Outcome},
     review::Court,
+    text::cut,
 };
 
 /// Puts a question where people see it and remembers it; does not wait.
@@ -65,9 +66,21 @@ fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) {
     for request in requests {
         match request {
             Request::Resume => {}
-            Request::Say { text } => court.said.push(text),
+            Request::Say { text } => remember(host, court, text),
             Request::Answer { decision, answer } => answered(host, court, &decision, answer),
         }
+    }
+}
+
+/// All that people say goes into every later brief, where there is little room: the oldest makes way.
+fn remember(host: &dyn Host, court: &mut Court, text: String) {
+    const ROOM: usize = 4_000;
+    court.said.push(text);
+    let length = |said: &[String]| said.iter().map(|text| text.chars().count()).sum::<usize>();
+    while court.said.len() > 1 && length(&court.said) > ROOM {
+        let oldest = court.said.remove(0);
+        let text = format!("too much was said for a brief; agents are no longer told: {}", cut(&oldest, 80));
+        host.note(Event::Warned { text });
     }
 }
 
@@ -83,7 +96,7 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
     let about = decision.about.clone();
     host.note(Event::DecisionAnswered { decision: id.clone(), answer: answer.clone() });
     if !answer.note.is_empty() {
-        court.said.push(answer.note.clone());
+        remember(host, court, answer.note.clone());
     }
     match (about, answer.choice.as_str()) {
         (About::Blocked { finding }, "retry") => retry(host, court, finding),
@@ -102,6 +115,19 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
         }
         (About::Limit, _) => accept(host, court, &because(&answer)),
     }
+}
+
+/// What was said after the last brief: no agent will ever be told.
+pub(super) async fn note_unheard(host: &dyn Host, parent: &Key) -> Result<(), Parked> {
+    if let Reply::Requests { requests } = host.perform(parent.child("inbox"), Effect::Inbox).await? {
+        for request in requests {
+            if let Request::Say { text } = request {
+                let text = format!("this was said too late for any agent to be told: {}", cut(&text, 200));
+                host.note(Event::Warned { text });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Questions that the end of the run has made idle.

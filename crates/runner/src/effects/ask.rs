@@ -29,8 +29,11 @@ use crate::{
     merging::unified,
 };
 
+/// Of what an agent prints while it works.
+const LONGEST_LINE: usize = 1 << 20;
+
 /// None: it was ended on the person's word.
-pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Option<Performed> {
+pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) -> Option<Performed> {
     let Some(agent) = world.settings.agents.iter().find(|agent| agent.name == task.agent) else {
         return Some(world_fault(format!("no agent `{}` is set", task.agent)).into());
     };
@@ -63,7 +66,20 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task) -> Option<P
             }
         }
     };
-    Some(with_prompt(performed, masked_prompt))
+    let read_before = Usage::estimate(prompt_bytes.saturating_mul(lost as usize), 0);
+    Some(with_prompt(charged(performed, lost, read_before), masked_prompt))
+}
+
+/// Adds what earlier, unfinished tries must have cost at least.
+fn charged(mut performed: Performed, lost: u32, usage: Usage) -> Performed {
+    if lost > 0 {
+        match &mut performed.reply {
+            Reply::Agent(reply) => reply.usage = reply.usage.plus(usage),
+            Reply::Failed { usage: own, .. } => *own = own.plus(usage),
+            _ => {}
+        }
+    }
+    performed
 }
 
 /// The folder to work in and the subject's text as it stands there.
@@ -128,8 +144,16 @@ fn watcher(world: &World, agent: &AgentSpec, key: &Key) -> impl Fn(&[u8]) + Send
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, rest) = &mut *state;
         // A character cut in two by a chunk's border is lost here; progress is only for looking at.
-        rest.push_str(&stream.push(&String::from_utf8_lossy(bytes)));
-        let Some(end) = rest.rfind('\n') else { return };
+        let fresh = stream.push(&String::from_utf8_lossy(bytes));
+        let end = fresh.rfind('\n').map(|end| rest.len() + end);
+        rest.push_str(&fresh);
+        let Some(end) = end else {
+            // Nobody says what they are doing in a line this long.
+            if rest.len() > LONGEST_LINE {
+                rest.clear();
+            }
+            return;
+        };
         for text in rest[..end].lines().filter_map(|line| driver::progress(&driver, line)) {
             let _ = sender.send(Progress { key: key.clone(), text });
         }

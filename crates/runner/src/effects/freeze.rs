@@ -13,7 +13,8 @@ pub(super) fn perform(world: &World, key: &Key, subject: &Subject) -> Reply {
     let Some(path) = subject.path() else {
         return world_fault(format!("{} is not a file; only files can be reviewed so far", subject.title()));
     };
-    if let Err(problem) = subject::load(world.project.root(), path) {
+    let inside = subject::stays_inside(world.project.root(), path);
+    if let Err(problem) = inside.and_then(|()| subject::load(world.project.root(), path)) {
         return world_fault(problem.to_string());
     }
     let copy = Copy::at(world.project.desk(&world.run, key));

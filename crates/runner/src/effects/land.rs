@@ -58,6 +58,11 @@ struct Candidate {
     theirs: String,
 }
 
+/// A check was ended on the person's word.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped")]
+struct Stopped;
+
 /// Where a try got to.
 enum Try {
     Ended(Reply),
@@ -72,7 +77,7 @@ enum Try {
 pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<Reply> {
     match land(&world, landing).await {
         Ok(reply) => Some(reply),
-        Err(cause) if cause.kind() == io::ErrorKind::Interrupted => None,
+        Err(cause) if cause.get_ref().is_some_and(|inner| inner.is::<Stopped>()) => None,
         Err(cause) => Some(world_fault(format!("landing failed: {cause}"))),
     }
 }
@@ -235,16 +240,17 @@ async fn check(
         fs::write(here.tree().join(&this.path), text)
     })
     .await?;
-    let mut refusal = None;
+    let mut refusal = Ok(None);
     for command in verify {
-        refusal = run_check(world, command, court.tree()).await?;
-        if refusal.is_some() {
+        refusal = run_check(world, command, court.tree()).await;
+        if !matches!(refusal, Ok(None)) {
             break;
         }
     }
     // What a check left behind in its copy is nobody's problem.
-    let _ = fs::remove_dir_all(court.folder());
-    Ok(refusal)
+    let folder = court.folder().to_path_buf();
+    let _ = aside(move || fs::remove_dir_all(folder)).await;
+    refusal
 }
 
 async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<Option<Refusal>> {
@@ -252,7 +258,7 @@ async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<O
     command.deadlines = Deadlines { total: VERIFY_DEADLINE, idle: VERIFY_DEADLINE };
     let ended = tribunal_supervise::run(command).await.map_err(io::Error::other)?;
     if ended.how == How::Stopped {
-        return Err(io::ErrorKind::Interrupted.into());
+        return Err(io::Error::other(Stopped));
     }
     let said = format!("{}{}", ended.stdout.text(), ended.stderr.text());
     let mut output = cut(&world.masker.mask(&said), 2000);
@@ -260,11 +266,14 @@ async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<O
         output = match ended.how {
             How::Exited(code) => format!("exit code {code}, and it printed nothing"),
             How::TimedOut => format!("not done after {} s", VERIFY_DEADLINE.as_secs()),
-            other => format!("{other:?}"),
+            How::Killed(signal) => format!("killed by signal {signal}"),
+            How::Flooded => "it printed without end".to_string(),
+            How::Silent | How::Stopped | How::Lost => "it was ended".to_string(),
         };
     }
     match ended.how {
         How::Exited(0) => Ok(None),
+        How::Lost => Err(io::Error::other(format!("`{verify}` was lost: its keeper was killed"))),
         // The command itself is missing or may not run: that says nothing about the patch.
         How::Exited(126 | 127) => Err(io::Error::other(format!("`{verify}` cannot run: {}", output.trim()))),
         _ => Ok(Some(Refusal::Check { command: verify.to_string(), output })),

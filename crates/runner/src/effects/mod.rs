@@ -8,7 +8,17 @@ mod land;
 mod own_files;
 mod people;
 
-use std::{collections::BTreeMap, ffi::OsString, fs::File, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs::File,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::Whereabouts;
@@ -44,8 +54,9 @@ pub(crate) struct Keeping {
     pub keeper: Option<PathBuf>,
     /// Held by every keeper, too: a free lock means that no process of the run is left.
     pub locks: Vec<Arc<File>>,
-    /// Marks every process of this run.
+    /// Marks every process of this run; a number behind it tells its tasks apart.
     pub mark: String,
+    pub started: AtomicU64,
     /// The person wants to stop.
     pub stop: watch::Receiver<Stop>,
     /// What runs is to end now.
@@ -57,10 +68,11 @@ impl World {
     pub fn command(&self, program: OsString, args: Vec<OsString>, folder: PathBuf) -> Command {
         // Git must not find the person's repository above a copy: a `git reset` there would be theirs.
         let fence = folder.parent().unwrap_or(&folder).as_os_str().to_owned();
+        let number = self.keeping.started.fetch_add(1, Ordering::Relaxed);
         let env = BTreeMap::from([
             ("GIT_CEILING_DIRECTORIES".to_string(), fence),
             (RUN_VARIABLE.to_string(), self.run.as_str().into()),
-            (MARK.to_string(), self.keeping.mark.clone().into()),
+            (MARK.to_string(), format!("{}{number}", self.keeping.mark).into()),
         ]);
         Command {
             program,
@@ -101,10 +113,12 @@ impl From<Reply> for Performed {
 }
 
 /// None: it was ended on the person's word before it was done. It is asked for again by the next life.
-pub(crate) async fn perform(world: Arc<World>, ask: Ask) -> Option<Performed> {
+///
+/// `lost`: how often it was begun before and never finished. Whoever was asked then was paid for reading, all the same.
+pub(crate) async fn perform(world: Arc<World>, ask: Ask, lost: u32) -> Option<Performed> {
     let Ask { key, effect, .. } = ask;
     Some(match effect {
-        Effect::Ask { task } => return ask::perform(world, key, task).await,
+        Effect::Ask { task } => return ask::perform(world, key, task, lost).await,
         Effect::Land { by, patch, allowed, verify } => {
             let landing = land::Landing { by, patch, allowed, verify };
             return land::perform(world, landing).await.map(Performed::from);

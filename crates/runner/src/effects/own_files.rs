@@ -5,6 +5,7 @@ use std::{fs, io, path::Path};
 use tribunal_core::{
     effect::{OwnFile, Reply},
     ids::Hash,
+    text::fold_line,
     tracker,
 };
 
@@ -42,7 +43,8 @@ fn tracker_name(world: &World) -> String {
     let plain = format!("{folder}/{}-issues.md", subject.slug());
     let taken = fs::read_to_string(world.project.root().join(&plain)).is_ok_and(|text| {
         let title = text.lines().next().unwrap_or_default();
-        title.starts_with(tracker::TITLE) && title != format!("{}{}", tracker::TITLE, subject.title())
+        title.starts_with(tracker::TITLE)
+            && title != format!("{}{}", tracker::TITLE, fold_line(&subject.title()))
     });
     if !taken {
         return plain;

@@ -1,7 +1,6 @@
 //! The keeper's own life.
 
 use std::{
-    collections::HashSet,
     ffi::OsString,
     fs::OpenOptions,
     io::{self, Read, Write},
@@ -17,16 +16,18 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, FdFlags, fcntl_setfd},
     process::{
-        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process, pidfd_open,
-        set_child_subreaper, set_parent_process_death_signal, wait,
+        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, set_child_subreaper,
+        set_parent_process_death_signal, wait,
     },
 };
 
 use super::Word;
-use crate::{resources, table};
+use crate::{identity::Identity, resources, table};
 
 /// Orphans that have ended are buried so often while the agent lives.
 const ROUNDS: Duration = Duration::from_secs(2);
+/// And so often its own end is looked for where the system does not tell.
+const LOOK: Duration = Duration::from_millis(20);
 /// What the agent left running when it ended gets this long to end by itself.
 const LINGER: Duration = Duration::from_millis(500);
 /// Between two looks at a tree that is ending.
@@ -46,6 +47,8 @@ struct Order {
 
 pub(super) fn keep() -> ExitCode {
     let Some(order) = Order::read() else { return ExitCode::from(64) };
+    // So that a list of processes shows us for what we are.
+    let _ = rustix::thread::set_name(c"tribunal-keeper");
     match Keeper::start(order) {
         Ok(mut keeper) => {
             keeper.run();
@@ -97,7 +100,8 @@ struct Keeper {
     agent: Pid,
     /// How it ended, once it has.
     ended: bool,
-    agent_handle: OwnedFd,
+    /// None: this system has no such thing (old kernels, some containers), and we look again and again.
+    agent_handle: Option<OwnedFd>,
 }
 
 /// What woke us.
@@ -125,8 +129,7 @@ impl Keeper {
         die_with_the_keeper(&mut command);
         let child = command.spawn().map_err(|cause| fail(cause.raw_os_error().unwrap_or(no_errno)))?;
         let agent = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(|| fail(no_errno))?;
-        let agent_handle =
-            pidfd_open(agent, PidfdFlags::empty()).map_err(|cause| fail(cause.raw_os_error()))?;
+        let agent_handle = pidfd_open(agent, PidfdFlags::empty()).ok();
         let _ = line.write_all(Word::Started(agent.as_raw_nonzero().get()).line().as_bytes());
         let _ = let_go_of_streams();
         Ok(Keeper { line, _locks: order._locks, grace: order.grace, agent, ended: false, agent_handle })
@@ -134,7 +137,8 @@ impl Keeper {
 
     fn run(&mut self) {
         let grace = loop {
-            match self.wait_for_something(ROUNDS) {
+            let rounds = if self.agent_handle.is_some() { ROUNDS } else { LOOK };
+            match self.wait_for_something(rounds) {
                 Woken::AgentEnded => {
                     self.bury();
                     break LINGER;
@@ -152,10 +156,11 @@ impl Keeper {
     }
 
     fn wait_for_something(&mut self, at_most: Duration) -> Woken {
-        let mut waits = [
-            PollFd::from_borrowed_fd(self.agent_handle.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.line.as_fd(), PollFlags::IN),
-        ];
+        let line = self.line.as_fd();
+        // Without a handle the line stands in both places: its news is then taken for what it is below.
+        let agent = self.agent_handle.as_ref().map_or(line, AsFd::as_fd);
+        let mut waits =
+            [PollFd::from_borrowed_fd(agent, PollFlags::IN), PollFd::from_borrowed_fd(line, PollFlags::IN)];
         let timeout = Timespec::try_from(at_most).ok();
         // Interrupted or out of memory: look again later, never give up.
         if poll(&mut waits, timeout.as_ref()).is_err() {
@@ -163,7 +168,7 @@ impl Keeper {
             return Woken::Time;
         }
         let [agent, line] = waits.map(|wait| !wait.revents().is_empty());
-        if agent {
+        if agent && self.agent_handle.is_some() {
             return Woken::AgentEnded;
         }
         // A byte is an order, and so are the line's end and its failing.
@@ -202,7 +207,7 @@ impl Keeper {
     /// Asks everything to end, waits the grace, kills; until no child is left.
     fn end_all(&mut self, grace: Duration) {
         let began = Instant::now();
-        let mut asked = HashSet::new();
+        let mut asked = Vec::new();
         while !self.bury() {
             let waited = began.elapsed();
             if waited >= grace + PATIENCE {
@@ -210,13 +215,15 @@ impl Keeper {
                 let _ = self.line.write_all(Word::Left(left).line().as_bytes());
                 return;
             }
-            for pid in table::descendants(getpid()) {
+            for process in table::descendants(getpid()) {
+                let who = Identity::from(process);
                 if waited >= grace {
-                    let _ = kill_process(pid, Signal::KILL);
-                } else if asked.insert(pid) {
-                    let _ = kill_process(pid, Signal::TERM);
+                    who.signal(Signal::KILL);
+                } else if !asked.contains(&process) {
+                    asked.push(process);
+                    who.signal(Signal::TERM);
                     // One that was stopped hears nothing until it goes on.
-                    let _ = kill_process(pid, Signal::CONT);
+                    who.signal(Signal::CONT);
                 }
             }
             if self.bury() {

@@ -1,6 +1,11 @@
 //! Commands for tests, and a way to notice that the last process of a tree is gone.
 
-use std::{collections::BTreeMap, path::PathBuf, thread::JoinHandle, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::mpsc::{Receiver, channel},
+    time::Duration,
+};
 
 use tribunal_supervise::{Command, Deadlines, Ended, StartError, run};
 
@@ -33,7 +38,7 @@ pub fn go(command: Command) -> Result<Ended, StartError> {
 pub struct Held {
     _folder: tempfile::TempDir,
     path: PathBuf,
-    reader: JoinHandle<String>,
+    reader: Receiver<String>,
 }
 
 impl Held {
@@ -42,7 +47,8 @@ impl Held {
         let path = folder.path().join("held");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         let from = path.clone();
-        let reader = std::thread::spawn(move || std::fs::read_to_string(from).unwrap());
+        let (send, reader) = channel();
+        std::thread::spawn(move || send.send(std::fs::read_to_string(from).unwrap()));
         Held { _folder: folder, path, reader }
     }
 
@@ -55,6 +61,8 @@ impl Held {
     pub fn until_gone(self) -> String {
         // If none of them ever got so far as to open it, the reader still waits for somebody to.
         drop(std::fs::OpenOptions::new().read(true).write(true).open(&self.path).unwrap());
-        self.reader.join().unwrap()
+        self.reader
+            .recv_timeout(Duration::from_secs(120))
+            .unwrap_or_else(|_| panic!("a process is still there"))
     }
 }

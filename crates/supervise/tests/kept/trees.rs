@@ -123,19 +123,30 @@ fn what_a_killed_keeper_left_is_found_by_its_mark() {
 }
 
 #[test]
+fn an_agent_that_stops_its_keeper_gains_nothing() {
+    let held = Held::new();
+    let mut command = shell(&held.script(&format!("{DAEMON}; kill -STOP $PPID; sleep 1000")));
+    command.env.insert(MARK.into(), format!("stopped-{}", std::process::id()).into());
+    command.deadlines.idle = Duration::from_millis(300);
+    assert_eq!(go(command).unwrap().how, How::Silent);
+    held.until_gone();
+}
+
+#[test]
 fn strays_are_ended_by_their_mark_alone() {
     let (ours, other) = (Held::new(), Held::new());
     let start = |held: &Held, mark: &str| {
         let script = held.script("trap '' TERM; echo up >&3; while :; do sleep 1000; done");
         std::process::Command::new("setsid").args(["sh", "-c", &script]).env(MARK, mark).spawn().unwrap()
     };
-    let mut stray = start(&ours, "strays/one");
-    let mut bystander = start(&other, "strays/two");
-    assert!(sweep_strays(|mark| mark == "strays/one") >= 1);
+    let mark = |name: &str| format!("strays-{}/{name}", std::process::id());
+    let mut stray = start(&ours, &mark("one"));
+    let mut bystander = start(&other, &mark("two"));
+    assert!(sweep_strays(|found| found == mark("one")) >= 1);
     stray.wait().unwrap();
     ours.until_gone();
     assert!(bystander.try_wait().unwrap().is_none());
-    assert!(sweep_strays(|mark| mark == "strays/two") >= 1);
+    assert!(sweep_strays(|found| found == mark("two")) >= 1);
     bystander.wait().unwrap();
     other.until_gone();
 }

@@ -1,0 +1,75 @@
+//! How fast texts are masked and compared.
+
+use std::hint::black_box;
+
+use tribunal_core::loops::similar_outputs;
+use tribunal_runner::mask::Masker;
+use tribunal_testkit::RECORDED;
+
+use crate::{Outcome, cpu::Cpu, say};
+
+const MB: usize = 1 << 20;
+
+/// About a megabyte of what agents print: prose, code, JSON, and here and there something to be masked.
+fn output() -> String {
+    let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let mut text = String::new();
+    while text.len() < MB {
+        for (number, line) in RECORDED[0].1.replace("\\n", "\n").lines().enumerate() {
+            text.push_str(line);
+            text.push('\n');
+            if number % 100 == 0 {
+                text.push_str(&format!("export GITHUB_TOKEN={token}\n"));
+            }
+        }
+    }
+    text
+}
+
+pub fn masking() -> Outcome<()> {
+    let text = output();
+    let masker = Masker::new([("API_TOKEN", "correct-horse-battery-staple")]);
+    if !masker.mask(&text).contains("[masked:") {
+        return Err("nothing was masked: this measures nothing".into());
+    }
+    let times = 50 * MB / text.len();
+    let before = Cpu::now()?;
+    for _ in 0..times {
+        black_box(masker.mask(black_box(&text)));
+    }
+    let seconds = Cpu::now()?.since(before).own / 1000.0;
+    say("masking", (times * text.len()) as f64 / 1e6 / seconds.max(0.001))
+}
+
+/// Pairs of a megabyte each: nearly the same, all else but the same, and whatever is hard to align.
+pub fn loops() -> Outcome<()> {
+    let output = output();
+    let words = |step: usize| -> String {
+        (0..MB / 4).map(|number| ["one ", "two ", "six "][number * step / 7 % 3]).collect()
+    };
+    let edited: String = output
+        .lines()
+        .enumerate()
+        .map(
+            |(number, line)| {
+                if number % 30 == 7 { "something else now\n".into() } else { format!("{line}\n") }
+            },
+        )
+        .collect();
+    let backwards: String = output.lines().rev().map(|line| format!("{line}\n")).collect();
+    let mut worst: f64 = 0.0;
+    for (one, other) in [
+        (&output, &edited),
+        (&output, &backwards),
+        (&words(3), &words(5)),
+        (&output, &output.replace('e', "E")),
+    ] {
+        let times = 5;
+        let before = Cpu::now()?;
+        for _ in 0..times {
+            black_box(similar_outputs(black_box(one), black_box(other)));
+        }
+        worst = worst.max(Cpu::now()?.since(before).own / f64::from(times));
+    }
+    say("loops", worst)
+}
