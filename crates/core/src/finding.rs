@@ -2,7 +2,7 @@
 //!
 //! The format is versioned ([`FINDING_SCHEMA`]); `tribunal schema finding` prints its JSON Schema.
 //!
-//! Format history: `tribunal.finding/1` is the first.
+//! Format history: `tribunal.finding/1` is the first; `found` came later and may be missing.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
@@ -62,6 +62,46 @@ pub enum Evidence {
     Absence { heading: String, terms: Vec<String> },
 }
 
+/// How a quote was found, where it is not simply as quoted and in one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Found {
+    #[serde(flatten)]
+    pub how: How,
+    /// In how many places it stands; the one nearest to the line that the reviewer named is meant, else the first.
+    pub places: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum How {
+    /// As quoted.
+    Exact,
+    /// With other white space, list marks, quotes or dashes.
+    Folded,
+    /// Shortened by dots: the parts stand in order.
+    Parts,
+    /// So much of it stands near the named line; the finding has what really stands there.
+    Similar { percent: u32 },
+}
+
+impl Found {
+    /// As quoted, and only there.
+    pub const PLAIN: Found = Found { how: How::Exact, places: 1 };
+}
+
+/// What people read after the place: `as quoted, 1 of 3 places`.
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.how {
+            How::Exact => f.write_str("as quoted")?,
+            How::Folded => f.write_str("as quoted, set otherwise")?,
+            How::Parts => f.write_str("quoted in parts")?,
+            How::Similar { percent } => write!(f, "{percent} % as quoted")?,
+        }
+        if self.places > 1 { write!(f, ", 1 of {} places", self.places) } else { Ok(()) }
+    }
+}
+
 /// Where in the subject.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
@@ -90,8 +130,14 @@ impl Place {
 
 fn shift(line: u32, hunks: &[Hunk]) -> u32 {
     let mut moved = i64::from(line);
-    for hunk in hunks.iter().filter(|hunk| hunk.old_start + hunk.old_len <= line) {
-        moved += i64::from(hunk.new_len) - i64::from(hunk.old_len);
+    for hunk in hunks.iter().filter(|hunk| hunk.old_start <= line) {
+        let into = line - hunk.old_start;
+        if into >= hunk.old_len {
+            moved += i64::from(hunk.new_len) - i64::from(hunk.old_len);
+        } else {
+            // In the changed lines themselves: as far into them as they go now.
+            moved -= i64::from(into.saturating_sub(hunk.new_len.saturating_sub(1)));
+        }
     }
     u32::try_from(moved).unwrap_or(1).max(1)
 }
@@ -195,12 +241,15 @@ pub struct Finding {
     /// The true place, found by us; none when it was not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// How the quote was found there; none: as quoted, and only there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub suggested_fix: String,
     pub raisers: Vec<Raiser>,
     #[serde(flatten)]
     pub status: Status,
-    /// Close to a finding that was thought done; told apart on purpose.
+    /// Perhaps a finding that was there before it; nobody could be sure, so both are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maybe_same_as: Option<FindingId>,
     pub history: Vec<Step>,
@@ -229,5 +278,12 @@ mod tests {
         assert_eq!((shift(4, &[grown]), shift(5, &[grown]), shift(6, &[grown])), (4, 5, 9));
         let cut = Hunk { old_start: 2, old_len: 3, new_len: 0 };
         assert_eq!(shift(10, &[cut]), 7);
+    }
+
+    #[test]
+    fn what_stood_in_changed_lines_stays_among_them() {
+        let shrunk = Hunk { old_start: 5, old_len: 5, new_len: 2 };
+        let moved: Vec<u32> = (4..=11).map(|line| shift(line, &[shrunk])).collect();
+        assert_eq!(moved, [4, 5, 6, 6, 6, 6, 7, 8]);
     }
 }

@@ -1,18 +1,42 @@
 //! Grounding: is what a reviewer shows for its claim really there?
 //!
-//! A quote is looked up in the subject, an absence is checked. What cannot be found is not believed; where it was found
-//! is the finding's true place, whatever line the reviewer named.
+//! A quote is looked up as it is, then as a reader sees it (white space, list marks, typography), then in parts where it
+//! was shortened by dots, then word by word near the line that the reviewer named. An absence needs its heading and none
+//! of its terms. What cannot be found is not believed; where it was found is the finding's true place, whatever line was
+//! named.
+//!
+//! Every step goes over the text once for a quote, whatever the quote is. What is said *about* the place is not judged
+//! here: that is the challengers' business.
 
 use alloc::{
+    format,
     string::{String, ToString},
+    vec,
     vec::Vec,
 };
+use core::cell::OnceCell;
 
 use crate::{
     brief::Raised,
-    finding::{Evidence, Place},
-    text::{Section, find_section, fold, section_at, sections},
+    finding::{Evidence, Found, How, Place},
+    text::{Section, find_section, section_at, sections, titled, words::negates},
 };
+
+mod absence;
+pub mod change;
+mod fold;
+mod near;
+
+use absence::Part;
+use change::{Touched, is_touched};
+use fold::{Folded, Markers, stands_alone};
+
+/// So many lines before and after the named one a quote may be looked for word by word.
+const NEAR_LINES: u32 = 10;
+/// The parts of a quote that was shortened by dots stand at most so many bytes apart.
+const GAP: usize = 1000;
+/// A part of fewer characters could stand anywhere.
+const SHORTEST_PART: usize = 8;
 
 /// The subject's text as it stood when the panel read it.
 #[derive(Clone, Debug)]
@@ -25,6 +49,37 @@ pub struct Ground<'a> {
     sections: Vec<Section>,
     /// The lines under review: all, or those of one section.
     lines: (u32, u32),
+    /// What the change under review touched, if it is one.
+    touched: Option<Vec<Touched>>,
+    /// Made when first needed: without and with the marks in front of lines, and the stems of all words.
+    bare: OnceCell<Folded>,
+    marked: OnceCell<Folded>,
+    stems: OnceCell<Vec<(String, u32)>>,
+}
+
+/// Evidence that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grounded {
+    pub place: Place,
+    /// None: as quoted, and only there.
+    pub found: Option<Found>,
+    /// What really stands there, if the quote only resembles it.
+    pub instead: Option<String>,
+    /// It was there before the change under review.
+    pub pre_existing: bool,
+}
+
+/// One place of a quote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hit {
+    line: u32,
+    end_line: u32,
+}
+
+impl Hit {
+    fn distance(self, line: u32) -> u32 {
+        if line < self.line { self.line - line } else { line.saturating_sub(self.end_line) }
+    }
 }
 
 impl<'a> Ground<'a> {
@@ -37,90 +92,239 @@ impl<'a> Ground<'a> {
         let text = text.replace("\r\n", "\n");
         let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
         let starts = core::iter::once(0).chain(after_newline).collect();
-        Some(Ground { file, starts, sections: sections(&text), lines, text })
+        let (bare, marked, stems) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Some(Ground {
+            file,
+            starts,
+            sections: sections(&text),
+            lines,
+            text,
+            touched: None,
+            bare,
+            marked,
+            stems,
+        })
+    }
+
+    /// The same, for a change: what stands away from the lines it touched was there before.
+    #[must_use]
+    pub fn of_change(mut self, touched: Vec<Touched>) -> Ground<'a> {
+        self.touched = Some(touched);
+        self
+    }
+
+    /// Where a claim's evidence stands and how it was found, or why it was not.
+    pub fn find(&self, raised: &Raised) -> Result<Grounded, String> {
+        let mut found = match &raised.evidence {
+            Evidence::Quote { text } => self.quote(text, raised.line)?,
+            Evidence::Absence { heading, terms } => self.absence(heading, terms, raised.line)?,
+        };
+        found.pre_existing = self.touched.as_ref().is_some_and(|touched| !is_touched(&found.place, touched));
+        Ok(found)
     }
 
     /// The place of a claim's evidence, or why there is none.
     pub fn place(&self, raised: &Raised) -> Result<Place, String> {
-        match &raised.evidence {
-            Evidence::Quote { text } => self.quote(text, raised.line),
-            Evidence::Absence { heading, terms } => self.absence(heading, terms),
-        }
+        self.find(raised).map(|found| found.place)
     }
 
     /// Whether the evidence still stands.
     pub fn holds(&self, evidence: &Evidence) -> bool {
         match evidence {
             Evidence::Quote { text } => self.quote(text, None).is_ok(),
-            Evidence::Absence { heading, terms } => self.absence(heading, terms).is_ok(),
+            Evidence::Absence { heading, terms } => self.absence(heading, terms, None).is_ok(),
         }
     }
 
     /// Whether the heading is there and one of the terms stands under it.
     pub fn says(&self, heading: &str, terms: &[String]) -> bool {
-        self.section(heading).is_some_and(|section| self.find_term(section, terms).is_some())
+        self.under(heading, None).is_ok_and(|(first, last)| self.find_term(first, last, terms).is_some())
     }
 
-    fn quote(&self, quote: &str, named: Option<u32>) -> Result<Place, String> {
+    fn quote(&self, quote: &str, named: Option<u32>) -> Result<Grounded, String> {
         let quote = quote.replace("\r\n", "\n");
         let quote = quote.trim();
         if quote.is_empty() {
             return Err("the quote is empty".to_string());
         }
-        let extra = quote.matches('\n').count() as u32;
-        let mut best: Option<u32> = None;
-        for (offset, _) in self.text.match_indices(quote) {
-            let line = self.starts.partition_point(|start| *start <= offset) as u32;
-            if line < self.lines.0 || line.saturating_add(extra) > self.lines.1 {
-                continue;
-            }
-            let nearer = |old: u32| named.is_some_and(|named| line.abs_diff(named) < old.abs_diff(named));
-            if best.is_none_or(nearer) {
-                best = Some(line);
+        let bare = Folded::new(quote, Markers::Dropped).text;
+        let steps: [(How, &dyn Fn() -> Vec<Hit>); 4] = [
+            (How::Exact, &|| self.exactly(quote)),
+            (How::Folded, &|| self.folded(self.bare(), &bare)),
+            (How::Folded, &|| self.folded(self.marked(), &Folded::new(quote, Markers::Kept).text)),
+            (How::Parts, &|| self.parts(&bare)),
+        ];
+        for (how, hits) in steps {
+            if let Some(found) = self.choose(how, &hits(), named) {
+                return Ok(found);
             }
         }
-        let line = best.ok_or_else(|| "the quote does not stand in the text".to_string())?;
-        Ok(self.at(line, line + extra))
+        self.similar(&bare, named).ok_or_else(|| "the quote does not stand in the text".to_string())
     }
 
-    fn absence(&self, heading: &str, terms: &[String]) -> Result<Place, String> {
-        let section =
-            self.section(heading).ok_or_else(|| alloc::format!("there is no heading `{heading}`"))?;
+    /// Of several places the one nearest to the named line, else the first.
+    fn choose(&self, how: How, hits: &[Hit], named: Option<u32>) -> Option<Grounded> {
+        // The first of equals, as the text goes.
+        let hit = match named {
+            Some(line) => hits.iter().min_by_key(|hit| hit.distance(line)),
+            None => hits.first(),
+        }?;
+        let found = Found { how, places: u32::try_from(hits.len()).unwrap_or(u32::MAX) };
+        let found = (found != Found::PLAIN).then_some(found);
+        Some(Grounded { place: self.at(*hit), found, instead: None, pre_existing: false })
+    }
+
+    fn exactly(&self, quote: &str) -> Vec<Hit> {
+        let found = self.text.match_indices(quote).map(|(at, _)| (at, at + quote.len()));
+        let whole = found.filter(|(start, end)| stands_alone(&self.text, *start, *end));
+        let line = |at: usize| self.starts.partition_point(|start| *start <= at) as u32;
+        let hits = whole.map(|(start, end)| Hit { line: line(start), end_line: line(end - 1) });
+        hits.filter(|hit| self.covers(*hit)).collect()
+    }
+
+    fn folded(&self, text: &Folded, quote: &str) -> Vec<Hit> {
+        if quote.is_empty() {
+            return vec![];
+        }
+        self.hits(text, &occurrences(&text.text, quote))
+    }
+
+    fn hits(&self, text: &Folded, bytes: &[(usize, usize)]) -> Vec<Hit> {
+        let hits =
+            bytes.iter().map(|(start, end)| Hit { line: text.line(*start), end_line: text.line(*end - 1) });
+        hits.filter(|hit| self.covers(*hit)).collect()
+    }
+
+    /// A quote that was shortened: its parts stand in order and near each other, and nothing between them turns round
+    /// what they say.
+    fn parts(&self, quote: &str) -> Vec<Hit> {
+        let trim =
+            |part: &'_ str| -> String { part.trim_matches(['.', '[', ']', '(', ')', ' ']).to_string() };
+        let parts: Vec<String> = quote.split("...").map(trim).filter(|part| !part.is_empty()).collect();
+        if !quote.contains("...") || parts.is_empty() || parts.iter().any(|part| part.len() < SHORTEST_PART) {
+            return vec![];
+        }
+        let text = self.bare();
+        // From the last part to the first, so that every part knows the nearest good rest behind it.
+        let mut chains: Option<Vec<(usize, usize)>> = None;
+        for part in parts.iter().rev() {
+            let here = occurrences(&text.text, part);
+            chains = Some(match chains {
+                None => here,
+                Some(rest) => here.into_iter().filter_map(|one| chain(&text.text, one, &rest)).collect(),
+            });
+        }
+        self.hits(text, &chains.unwrap_or_default())
+    }
+
+    /// Almost as quoted, near the named line.
+    fn similar(&self, quote: &str, named: Option<u32>) -> Option<Grounded> {
+        let named = named?;
+        let text = self.bare();
+        let first = named.saturating_sub(NEAR_LINES).max(self.lines.0);
+        let last = named.saturating_add(NEAR_LINES).min(self.lines.1);
+        let bytes = text.range(first, last);
+        let window = text.text.get(bytes.clone())?;
+        let near = near::find(quote, window)?;
+        let place = |at: usize| text.line(bytes.start + at);
+        let hit = Hit { line: place(near.bytes.start), end_line: place(near.bytes.end - 1) };
+        let found = Found { how: How::Similar { percent: near.percent }, places: 1 };
+        let instead = window.get(near.bytes).map(String::from);
+        Some(Grounded { place: self.at(hit), found: Some(found), instead, pre_existing: false })
+    }
+
+    fn absence(&self, heading: &str, terms: &[String], named: Option<u32>) -> Result<Grounded, String> {
+        let (first, last) = self.under(heading, named)?;
         if terms.iter().all(|term| term.trim().is_empty()) {
             return Err("no terms were given that could be searched for".to_string());
         }
-        match self.find_term(section, terms) {
-            Some((term, line)) => Err(alloc::format!("`{term}` stands there, in line {line}")),
-            None => Ok(self.at(section.line, section.line)),
-        }
-    }
-
-    /// The section of that title among the lines under review.
-    fn section(&self, heading: &str) -> Option<&Section> {
-        let wanted = fold(heading.trim_start_matches('#'));
-        let (first, last) = self.lines;
-        let mut inside = self.sections.iter().filter(|section| (first..=last).contains(&section.line));
-        inside.find(|section| fold(&section.title) == wanted)
-    }
-
-    /// The first term that stands in the section's body, with its line.
-    fn find_term<'t>(&self, section: &Section, terms: &'t [String]) -> Option<(&'t str, usize)> {
-        let lines = self.text.lines().enumerate();
-        let body = lines.skip(section.line as usize).take((section.end_line - section.line) as usize);
-        for (index, line) in body {
-            let line = line.to_lowercase();
-            let said = terms.iter().map(|term| term.trim()).filter(|term| !term.is_empty());
-            if let Some(term) = said.clone().find(|term| line.contains(&term.to_lowercase())) {
-                return Some((term, index + 1));
+        match self.find_term(first, last, terms) {
+            Some((term, line)) => Err(format!("`{term}` stands there, in line {line}")),
+            None => {
+                // The heading itself; without one, the beginning.
+                let line = first.saturating_sub(u32::from(!heading.trim().is_empty())).max(1);
+                let place = self.at(Hit { line, end_line: line });
+                Ok(Grounded { place, found: None, instead: None, pre_existing: false })
             }
         }
-        None
     }
 
-    fn at(&self, line: u32, end_line: u32) -> Place {
-        let section = section_at(&self.sections, line).to_string();
-        Place { file: self.file.to_string(), line, end_line, section }
+    /// The lines under a heading, subsections and all; no heading: all that is under review.
+    fn under(&self, heading: &str, named: Option<u32>) -> Result<(u32, u32), String> {
+        let (first, last) = self.lines;
+        let title = self.without_file(heading);
+        if title.is_empty() {
+            return Ok(self.lines);
+        }
+        let inside: Vec<&Section> = [title, heading]
+            .into_iter()
+            .flat_map(|title| titled(&self.sections, title))
+            .filter(|section| (first..=last).contains(&section.line))
+            .collect();
+        let around = inside.iter().find(|section| named.is_some_and(|line| section.contains(line)));
+        match around.or(inside.first()) {
+            Some(section) => Ok((section.line + 1, section.end_line)),
+            None => Err(format!("there is no heading `{}`", heading.trim())),
+        }
     }
+
+    /// `docs/prd.md: Goals` and `prd.md#Goals` mean the heading, if they mean this file.
+    fn without_file<'h>(&self, heading: &'h str) -> &'h str {
+        let heading = heading.trim();
+        let name = self.file.rsplit('/').next().unwrap_or(self.file);
+        let file = [self.file, name].into_iter().filter(|file| !file.is_empty());
+        let rest = file.filter_map(|file| heading.strip_prefix(file)).next();
+        match rest.map(str::trim_start) {
+            Some(rest) if rest.is_empty() || rest.starts_with([':', '#', '§', '>']) => {
+                rest.trim_start_matches([':', '#', '§', '>', ' '])
+            }
+            _ => heading,
+        }
+    }
+
+    fn find_term<'t>(&self, first: u32, last: u32, terms: &'t [String]) -> Option<(&'t str, u32)> {
+        let start = |line: u32| self.starts.get(line as usize).copied().unwrap_or(self.text.len());
+        let (from, to) = (start(first.saturating_sub(1)), start(last));
+        let stems = self.stems.get_or_init(|| absence::stems(&self.text));
+        let upto = |line: u32| stems.partition_point(|(_, at)| *at <= line);
+        let (skip, end) = (upto(first.saturating_sub(1)), upto(last));
+        let part = Part { line: first, text: self.text.get(from..to)?, stems: stems.get(skip..end)? };
+        absence::find_term(part, terms)
+    }
+
+    fn covers(&self, hit: Hit) -> bool {
+        self.lines.0 <= hit.line && hit.end_line <= self.lines.1
+    }
+
+    fn bare(&self) -> &Folded {
+        self.bare.get_or_init(|| Folded::new(&self.text, Markers::Dropped))
+    }
+
+    fn marked(&self) -> &Folded {
+        self.marked.get_or_init(|| Folded::new(&self.text, Markers::Kept))
+    }
+
+    fn at(&self, hit: Hit) -> Place {
+        let section = section_at(&self.sections, hit.line).to_string();
+        Place { file: self.file.to_string(), line: hit.line, end_line: hit.end_line, section }
+    }
+}
+
+/// Where `quote` stands in `text` as whole words: first and last byte of each place.
+fn occurrences(text: &str, quote: &str) -> Vec<(usize, usize)> {
+    let found = text.match_indices(quote).map(|(at, _)| (at, at + quote.len()));
+    found.filter(|(start, end)| stands_alone(text, *start, *end)).collect()
+}
+
+/// A part with the nearest rest behind it, if that is near and the words between do not turn it round.
+fn chain(text: &str, one: (usize, usize), rest: &[(usize, usize)]) -> Option<(usize, usize)> {
+    let next = rest.get(rest.partition_point(|(start, _)| *start < one.1))?;
+    let gap = text.get(one.1..next.0).filter(|gap| gap.len() <= GAP)?;
+    let mut sentences = gap.split_inclusive(['.', '!', '?']);
+    let first = sentences.next().unwrap_or_default();
+    let last = sentences.next_back().unwrap_or_default();
+    let turned = |sentence: &str| sentence.split(|c: char| !c.is_alphanumeric() && c != '\'').any(negates);
+    (!turned(first) && !turned(last)).then_some((one.0, next.1))
 }
 
 #[cfg(test)]

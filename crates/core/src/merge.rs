@@ -1,9 +1,10 @@
 //! Merging: what several reviewers raised becomes one list, the same whatever order their answers came in.
 //!
-//! Claims are sorted by place, raiser and ordinal; ids are given after the sort. A claim joins a finding that stands at
-//! the same place and shows overlapping evidence, unless the same reviewer raised both in one answer: it meant two things.
-//! What a person has settled is only joined by a claim of the same kind. Everything else is new; where it stands at the
-//! place of an older finding, it names it. Better two findings too many than one lost.
+//! Claims are sorted by place, raiser and ordinal; ids are given after the sort and never change. A claim joins the first
+//! finding at its place that means the same ([`alike`]), unless the same reviewer raised both in one answer: it meant two
+//! things. It is compared with what the finding was first raised as, so that joining cannot wander off. What is fixed is
+//! never joined, and what a person has settled only by a claim of the same category. Everything else is new; where nobody
+//! can be sure, it names the finding that it may be. Better two findings too many than one lost.
 
 use alloc::{
     string::{String, ToString},
@@ -13,17 +14,21 @@ use alloc::{
 
 use crate::{
     brief::Raised,
-    finding::{Deferral, Dismissal, Evidence, Finding, Place, Raiser, Severity, Status},
-    ground::Ground,
+    finding::{Deferral, Dismissal, Evidence, Finding, Raiser, Severity, Status},
+    ground::{Ground, Grounded},
     ids::FindingId,
     stamp::Stamp,
     text::fold,
 };
 
+mod alike;
+
+use alike::{Likeness, Said, likeness};
+
 /// A claim with its raiser, grounded or not.
 #[derive(Clone, Debug)]
 struct Claimed {
-    place: Result<Place, String>,
+    ground: Result<Grounded, String>,
     raiser: Raiser,
     ordinal: usize,
     raised: Raised,
@@ -48,21 +53,19 @@ pub fn merge(
     ground: &Ground<'_>,
     at: Stamp,
 ) -> Vec<Merged> {
-    let known = findings.len();
     let mut done = vec![];
     for claim in sorted(answers, ground) {
-        match twin(findings, &claim) {
-            Some(index) => {
+        match belongs(findings, &claim) {
+            Belongs::To(index) => {
                 let finding = &mut findings[index];
-                finding.severity = finding.severity.min(claim.raised.severity);
+                finding.severity = finding.severity.min(weight(&claim.raised));
                 finding.raisers.push(claim.raiser.clone());
                 let severity = finding.severity;
                 done.push(Merged::Joined { finding: finding.id, severity, raiser: claim.raiser });
             }
-            None => {
+            Belongs::Nowhere { maybe } => {
                 let id = FindingId(findings.len() as u32 + 1);
-                let old = findings[..known].iter().find(|old| was_here(old, &claim)).map(|old| old.id);
-                findings.push(new_finding(id, old, claim, at));
+                findings.push(new_finding(id, maybe, claim, at));
                 done.push(Merged::New(id));
             }
         }
@@ -70,85 +73,104 @@ pub fn merge(
     done
 }
 
+/// How severe a claim is. The one place where more than the raiser's own word can count, such as a party's votes.
+fn weight(raised: &Raised) -> Severity {
+    raised.severity
+}
+
 fn sorted(answers: Vec<(Raiser, Vec<Raised>)>, ground: &Ground<'_>) -> Vec<Claimed> {
     let mut claims = vec![];
     for (raiser, raised) in answers {
-        for (ordinal, raised) in raised.into_iter().enumerate() {
-            claims.push(Claimed { place: ground.place(&raised), raiser: raiser.clone(), ordinal, raised });
+        for (ordinal, mut raised) in raised.into_iter().enumerate() {
+            let mut ground = ground.find(&raised);
+            if let Some(text) = ground.as_mut().ok().and_then(|found| found.instead.take()) {
+                // What really stands there is the evidence from now on.
+                raised.evidence = Evidence::Quote { text };
+            }
+            claims.push(Claimed { ground, raiser: raiser.clone(), ordinal, raised });
         }
     }
     // Grounded ones first, so that the ids people see first are those that count.
     claims.sort_by(|a, b| {
-        let place = |c: &Claimed| (c.place.is_err(), c.place.clone().ok());
-        place(a).cmp(&place(b)).then_with(|| (&a.raiser, a.ordinal).cmp(&(&b.raiser, b.ordinal)))
+        let place = |c: &Claimed| (c.ground.is_err(), c.ground.clone().ok().map(|found| found.place));
+        let word = |c: &Claimed| (c.ordinal, c.raised.severity, c.raised.description.clone());
+        place(a).cmp(&place(b)).then_with(|| a.raiser.cmp(&b.raiser)).then_with(|| word(a).cmp(&word(b)))
     });
     claims
 }
 
-fn twin(findings: &[Finding], claim: &Claimed) -> Option<usize> {
-    findings.iter().position(|finding| {
-        if finding.status == Status::Fixed || finding.raisers.contains(&claim.raiser) {
-            return false;
-        }
-        let same_kind = fold(&finding.category) == fold(&claim.raised.category);
-        match (&finding.place, &claim.place) {
-            (Some(old), Ok(new)) => {
-                let settled = matches!(
-                    finding.status,
-                    Status::Dismissed { why: Dismissal::Person } | Status::Deferred { why: Deferral::Person }
-                );
-                old.overlaps(new)
-                    && alike(&finding.evidence, &claim.raised.evidence)
-                    && (same_kind || !settled)
-            }
-            (None, Err(_)) => {
-                finding.evidence == claim.raised.evidence
-                    && fold(&finding.description) == fold(&claim.raised.description)
-            }
-            _ => false,
-        }
-    })
+enum Belongs {
+    /// The finding at this index is meant.
+    To(usize),
+    Nowhere {
+        maybe: Option<FindingId>,
+    },
 }
 
-/// One quote within the other, or the same heading with a common term.
-fn alike(one: &Evidence, other: &Evidence) -> bool {
-    match (one, other) {
-        (Evidence::Quote { text: one }, Evidence::Quote { text: other }) => {
-            let (one, other) = (fold(one), fold(other));
-            one.contains(&other) || other.contains(&one)
+fn belongs(findings: &[Finding], claim: &Claimed) -> Belongs {
+    let mut maybe = None;
+    for (index, finding) in findings.iter().enumerate() {
+        if finding.raisers.contains(&claim.raiser) {
+            continue;
         }
-        (
-            Evidence::Absence { heading: one, terms: ours },
-            Evidence::Absence { heading: other, terms: theirs },
-        ) => {
-            let common = |term: &String| theirs.iter().any(|their| fold(their) == fold(term));
-            fold(one) == fold(other) && ours.iter().any(common)
+        match compare(finding, claim) {
+            Likeness::Same if may_join(finding, claim) => return Belongs::To(index),
+            Likeness::Same | Likeness::Unsure => maybe = maybe.or(Some(finding.id)),
+            Likeness::Apart => {}
         }
-        _ => false,
+    }
+    Belongs::Nowhere { maybe }
+}
+
+fn compare(finding: &Finding, claim: &Claimed) -> Likeness {
+    match (&finding.place, &claim.ground) {
+        (Some(place), Ok(found)) => likeness(
+            Said { place, evidence: &finding.evidence, description: &finding.description },
+            Said {
+                place: &found.place,
+                evidence: &claim.raised.evidence,
+                description: &claim.raised.description,
+            },
+        ),
+        // Without a place there is nothing to go by but the words themselves.
+        (None, Err(_))
+            if finding.evidence == claim.raised.evidence
+                && fold(&finding.description) == fold(&claim.raised.description) =>
+        {
+            Likeness::Same
+        }
+        _ => Likeness::Apart,
     }
 }
 
-fn was_here(old: &Finding, claim: &Claimed) -> bool {
-    match (&old.place, &claim.place) {
-        (Some(place), Ok(new)) => place.overlaps(new),
-        _ => false,
+fn may_join(finding: &Finding, claim: &Claimed) -> bool {
+    match finding.status {
+        // It was repaired: this is a new flaw, or the repair was none.
+        Status::Fixed => false,
+        Status::Dismissed { why: Dismissal::Person } | Status::Deferred { why: Deferral::Person } => {
+            fold(&finding.category) == fold(&claim.raised.category)
+        }
+        _ => true,
     }
 }
 
 fn new_finding(id: FindingId, maybe_same_as: Option<FindingId>, claim: Claimed, at: Stamp) -> Finding {
-    let Claimed { place, raiser, raised, .. } = claim;
+    let Claimed { ground, raiser, raised, .. } = claim;
     let note = alloc::format!("raised by {} in round {}", raiser.role, raiser.round);
-    let (place, ungrounded) = match place {
-        Ok(place) => (Some(place), None),
+    let severity = weight(&raised);
+    let (grounded, ungrounded) = match ground {
+        Ok(grounded) => (Some(grounded), None),
         Err(why) => (None, Some(why)),
     };
+    let pre_existing = grounded.as_ref().is_some_and(|grounded| grounded.pre_existing);
     let mut finding = Finding {
         id,
-        severity: raised.severity,
+        severity,
         category: raised.category,
         description: raised.description,
         evidence: raised.evidence,
-        place,
+        found: grounded.as_ref().and_then(|grounded| grounded.found),
+        place: grounded.map(|grounded| grounded.place),
         suggested_fix: raised.suggested_fix,
         raisers: vec![raiser],
         status: Status::Open,
@@ -158,6 +180,9 @@ fn new_finding(id: FindingId, maybe_same_as: Option<FindingId>, claim: Claimed, 
     finding.move_to(Status::Open, at, note);
     if let Some(why) = ungrounded {
         finding.move_to(Status::Dismissed { why: Dismissal::Ungrounded }, at, why);
+    } else if pre_existing {
+        let note = "it stands away from the changed lines";
+        finding.move_to(Status::Deferred { why: Deferral::PreExisting }, at, note);
     }
     finding
 }

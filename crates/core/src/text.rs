@@ -1,9 +1,12 @@
-//! A text as lines and sections: what grounding, dealing and trackers need to know of Markdown, and no more.
+//! A text as lines and sections: what grounding, dealing and trackers need to know of Markdown, and no more. Words have a
+//! module of their own.
 
 use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
+
+pub mod words;
 
 /// A heading with the lines it covers, down to the next heading of the same or a higher rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,10 +74,59 @@ fn close(found: &mut [Section], rank: u8, end_line: u32) {
     }
 }
 
-/// The section with this title (case and `#` do not matter), the first if there are several.
+/// The section that somebody means by this title, the first if there are several.
 pub fn find_section(text: &str, title: &str) -> Option<Section> {
-    let wanted = fold(title.trim_start_matches('#'));
-    sections(text).into_iter().find(|section| fold(&section.title) == wanted)
+    let all = sections(text);
+    titled(&all, title).next().cloned()
+}
+
+/// The sections that somebody means by this title: case, `#` and markup do not matter, and the number before it only
+/// tells apart what would be the same without it.
+pub fn titled<'s>(sections: &'s [Section], title: &str) -> impl Iterator<Item = &'s Section> {
+    let wanted = heading_key(title.trim().trim_start_matches('#'));
+    let numbered = sections.iter().any(|section| heading_key(&section.title) == wanted);
+    let key = move |title: &str| {
+        let key = heading_key(title);
+        if numbered { key } else { unnumbered(&key).to_string() }
+    };
+    let wanted = if numbered { wanted } else { unnumbered(&wanted).to_string() };
+    sections.iter().filter(move |section| !wanted.is_empty() && key(&section.title) == wanted)
+}
+
+/// A heading without its markup: `**Goals** and [scope](#s):` is `goals and scope`.
+fn heading_key(title: &str) -> String {
+    let mut out = String::new();
+    let mut rest = title;
+    while let Some(open) = rest.find("](") {
+        let Some(close) = rest[open..].find(')') else { break };
+        out.push_str(&rest[..open]);
+        rest = &rest[open + close + 1..];
+    }
+    out.push_str(rest);
+    let anchor = out.rfind("{#").filter(|_| out.trim_end().ends_with('}'));
+    out.truncate(anchor.unwrap_or(out.len()));
+    out.retain(|c| !matches!(c, '*' | '_' | '`' | '[' | ']'));
+    let key: String = fold(&out).chars().map(plain_char).collect();
+    key.trim_end_matches([':', '.', ' ']).to_string()
+}
+
+/// Without a number in front: `2.1 goals`, `2) goals`, `§ 2 goals` are `goals`. A number alone stays.
+fn unnumbered(key: &str) -> &str {
+    let rest =
+        key.trim_start_matches(['§', ' ']).trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let counted = rest.len() < key.len();
+    let rest = rest.trim_start_matches([')', ':', '-', ' ']);
+    if counted && !rest.is_empty() { rest } else { key }
+}
+
+/// Typographic quotes and dashes as one types them.
+pub fn plain_char(c: char) -> char {
+    match c {
+        '‘' | '’' | '‚' | '‛' | '′' => '\'',
+        '“' | '”' | '„' | '‟' | '″' | '«' | '»' => '"',
+        '‐' | '‑' | '‒' | '–' | '—' | '―' | '−' => '-',
+        other => other,
+    }
 }
 
 /// The title of the innermost section around a line.
@@ -143,6 +195,22 @@ mod tests {
     fn a_section_is_found_as_people_write_it() {
         assert_eq!(find_section(TEXT, "##  two").map(|s| s.line), Some(7));
         assert_eq!(find_section(TEXT, "four"), None);
+        assert_eq!(find_section(TEXT, ""), None);
+    }
+
+    #[test]
+    fn numbers_and_markup_of_a_heading_matter_only_where_they_tell_two_apart() {
+        let text =
+            "# 1. **Goals** & [Scope](#x)\n## 2.1 Limits: {#limits}\n## 3 Risks\n## 4 Risks\n## 2026\n";
+        let line = |title: &str| find_section(text, title).map(|section| section.line);
+        assert_eq!(
+            (line("goals & scope"), line("# Goals & Scope"), line("7. goals & `scope`")),
+            (Some(1), Some(1), Some(1))
+        );
+        assert_eq!((line("limits"), line("Limits:"), line("2.1 Limits")), (Some(2), Some(2), Some(2)));
+        assert_eq!((line("Risks"), line("4 risks"), line("5 risks")), (Some(3), Some(4), Some(3)));
+        assert_eq!((line("2026"), line("2027")), (Some(5), None));
+        assert_eq!(titled(&sections(text), "risks").count(), 2);
     }
 
     #[test]

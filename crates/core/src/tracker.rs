@@ -102,7 +102,8 @@ fn issue(out: &mut String, finding: &Finding) -> core::fmt::Result {
     writeln!(out, "{description}\n")?;
     if let Some(place) = &finding.place {
         let section = if place.section.is_empty() { String::new() } else { format!(" ({})", place.section) };
-        writeln!(out, "- Place: {place}{section}")?;
+        let found = finding.found.map(|found| format!(", {found}")).unwrap_or_default();
+        writeln!(out, "- Place: {place}{section}{found}")?;
     }
     match &finding.evidence {
         Evidence::Quote { text } => writeln!(out, "- Quote: “{}”", one_line(text))?,

@@ -50,6 +50,7 @@ fn finding(id: u32, section: u32, severity: Severity) -> Finding {
             end_line: section * 10,
             section: format!("part {section}"),
         }),
+        found: None,
         suggested_fix: String::new(),
         raisers: vec![],
         status: Status::Open,

@@ -109,9 +109,10 @@ pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Sc
     let mut out = String::new();
     for finding in findings {
         let place = finding.place.as_ref().map(ToString::to_string).unwrap_or_default();
+        let found = finding.found.map(|found| format!("  ({found})")).unwrap_or_default();
         let head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
         let head = screen.severity(finding.severity, &head);
-        let _ = writeln!(out, "{head} {}  {place}", tracker::status(&finding.status));
+        let _ = writeln!(out, "{head} {}  {place}{found}", tracker::status(&finding.status));
         let _ = writeln!(out, "{}", screen.wrap(5, &finding.description));
         let evidence = match &finding.evidence {
             Evidence::Quote { text } => format!("“{text}”"),
@@ -122,6 +123,9 @@ pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Sc
         let _ = writeln!(out, "{}", screen.paint(Style::Dim, &screen.wrap(5, &evidence)));
         if finding.history.len() > 1 {
             let _ = writeln!(out, "{}", screen.wrap(5, &format!("last: {}", finding.last_note())));
+        }
+        if let Some(other) = finding.maybe_same_as {
+            let _ = writeln!(out, "{}", screen.wrap(5, &format!("maybe the same as {other}")));
         }
     }
     out

@@ -1,0 +1,113 @@
+//! Which lines a change touched, and whether a place has to do with them.
+//!
+//! A flaw that was there before the change is a flaw, but not this change's: it is deferred, not fixed here. Whoever makes
+//! a change the subject gives its unified diff; nothing here asks git.
+
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::finding::Place;
+
+/// So many lines around a changed one still belong to the change: a fault often shows beside its cause.
+pub const AROUND: u32 = 3;
+
+/// The lines of one file that a change touched, as they are numbered after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    pub file: String,
+    /// First and last line, in order. Where lines were only taken out, the two around the gap.
+    pub lines: Vec<(u32, u32)>,
+}
+
+/// Whether a place has to do with the change.
+pub fn is_touched(place: &Place, touched: &[Touched]) -> bool {
+    let lines = touched.iter().filter(|one| one.file == place.file).flat_map(|one| &one.lines);
+    lines.into_iter().any(|(first, last)| {
+        place.line <= last.saturating_add(AROUND) && first.saturating_sub(AROUND) <= place.end_line
+    })
+}
+
+/// Reads a unified diff. What is no header, hunk or changed line is overlooked.
+pub fn touched(diff: &str) -> Vec<Touched> {
+    let mut files: Vec<Touched> = Vec::new();
+    // The next line's number, and how many lines of the hunk are still to come: old, new.
+    let (mut line, mut old, mut new) = (0_u32, 0_u32, 0_u32);
+    for text in diff.lines() {
+        if old == 0 && new == 0 {
+            if let Some(name) = text.strip_prefix("+++ ") {
+                let name = name.split('\t').next().unwrap_or(name);
+                let file = name.strip_prefix("b/").unwrap_or(name).to_string();
+                files.push(Touched { file, lines: Vec::new() });
+            } else if let Some(header) = header(text) {
+                (line, old, new) = header;
+            }
+            continue;
+        }
+        match text.as_bytes().first() {
+            Some(b'+') => {
+                touch(&mut files, line, line);
+                (line, new) = (line + 1, new.saturating_sub(1));
+            }
+            Some(b'-') => {
+                touch(&mut files, line.saturating_sub(1).max(1), line.max(1));
+                old = old.saturating_sub(1);
+            }
+            Some(b'\\') => {}
+            _ => (line, old, new) = (line + 1, old.saturating_sub(1), new.saturating_sub(1)),
+        }
+    }
+    files
+}
+
+fn touch(files: &mut [Touched], first: u32, last: u32) {
+    let Some(file) = files.last_mut() else { return };
+    match file.lines.last_mut() {
+        Some((_, end)) if first <= *end + 1 => *end = last.max(*end),
+        _ => file.lines.push((first, last)),
+    }
+}
+
+/// `@@ -12,3 +14,5 @@`: the first new line, the old and the new length.
+fn header(text: &str) -> Option<(u32, u32, u32)> {
+    let mut words = text.strip_prefix("@@ -")?.split(' ');
+    let range = |text: &str| -> Option<(u32, u32)> {
+        let (start, length) = text.split_once(',').unwrap_or((text, "1"));
+        Some((start.parse().ok()?, length.parse().ok()?))
+    };
+    let (_, old) = range(words.next()?)?;
+    let (start, new) = range(words.next()?.strip_prefix('+')?)?;
+    // A hunk without new lines names the line before the gap.
+    Some((if new == 0 { start + 1 } else { start }, old, new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIFF: &str = "diff --git a/src/a.rs b/src/a.rs\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -10,3 +10,5 @@ fn a() {\n \
+                        one\n-two\n+TWO\n+2\n three\n+++ odd\n@@ -40,2 +42,0 @@\n-x\n-- y\n--- a/b.md\n+++ b/b.md\n@@ -1 +1 @@\n-a\n\\ No \
+                        newline at end of file\n+b\n";
+
+    #[test]
+    fn a_diff_says_which_lines_it_touched() {
+        let found: Vec<(String, Vec<(u32, u32)>)> =
+            touched(DIFF).into_iter().map(|one| (one.file, one.lines)).collect();
+        let expected = [
+            ("src/a.rs".to_string(), alloc::vec![(10, 12), (14, 14), (42, 43)]),
+            ("b.md".to_string(), alloc::vec![(1, 1)]),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_place_belongs_to_a_change_within_a_few_lines() {
+        let touched = [Touched { file: "a.rs".into(), lines: alloc::vec![(10, 12)] }];
+        let at = |file: &str, line: u32, end_line: u32| {
+            is_touched(&Place { file: file.into(), line, end_line, section: String::new() }, &touched)
+        };
+        assert!(at("a.rs", 11, 11) && at("a.rs", 7, 7) && at("a.rs", 15, 20) && at("a.rs", 1, 90));
+        assert!(!at("a.rs", 6, 6) && !at("a.rs", 16, 16) && !at("b.rs", 11, 11));
+    }
+}

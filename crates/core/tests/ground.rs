@@ -1,0 +1,268 @@
+//! Grounding, read as its rules: what is found, where, how, and what is never believed.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use proptest::prelude::*;
+use tribunal_core::{
+    brief::Raised,
+    finding::{Evidence, Found, How, Severity},
+    ground::{Ground, Grounded},
+};
+
+const PRD: &str = "\
+# Product
+
+## 1. Goals & **Scope**
+
+- The shop shall keep every order
+  for 30 days – then it is *archived*.
+- Admins can export “all” orders as CSV.
+1. Orders over 100 EUR need two approvals.
+
+> Note: the `api_key` is [masked:assignment] here.
+
+### 1.1 Limits
+
+Exports have at most 10,000 rows. Admins see a notice. They must not start a second export before the first has ended.
+
+## Privacy
+
+Users can ask for their data.
+Admins can export “all” orders as CSV.
+
+## Appendix
+
+The service answers within 200 ms.
+";
+
+fn raised(evidence: Evidence, line: Option<u32>) -> Raised {
+    Raised {
+        severity: Severity::High,
+        category: "x".into(),
+        description: "x".into(),
+        evidence,
+        line,
+        suggested_fix: String::new(),
+    }
+}
+
+fn find_in(section: Option<&str>, evidence: Evidence, line: Option<u32>) -> Result<Grounded, String> {
+    Ground::new("docs/prd.md", PRD, section).unwrap().find(&raised(evidence, line))
+}
+
+fn quoted(text: &str, line: Option<u32>) -> Result<Grounded, String> {
+    find_in(None, Evidence::Quote { text: text.into() }, line)
+}
+
+fn absent(heading: &str, terms: &[&str]) -> Result<Grounded, String> {
+    let terms = terms.iter().map(ToString::to_string).collect();
+    find_in(None, Evidence::Absence { heading: heading.into(), terms }, None)
+}
+
+/// Line, last line, heading and how.
+fn seen(found: &Grounded) -> (u32, u32, &str, Option<How>) {
+    let place = &found.place;
+    (place.line, place.end_line, &place.section, found.found.map(|found| found.how))
+}
+
+const SCOPE: &str = "1. Goals & **Scope**";
+
+#[test]
+fn a_quote_as_it_stands_needs_no_word_about_how() {
+    assert_eq!(seen(&quoted("Users can ask for their data.", Some(3)).unwrap()), (18, 18, "Privacy", None));
+}
+
+#[test]
+fn layout_and_typography_do_not_matter() {
+    let folded = Some(How::Folded);
+    for (quote, lines) in [
+        ("The shop shall keep every order for 30 days - then it is archived.", (5, 6)),
+        ("- The shop shall keep every order\n- for 30 days — then it is archived.", (5, 6)),
+        ("keep every order\n\n   for 30 days", (5, 6)),
+        ("archived. - Admins can export \"all\" orders", (6, 7)),
+        ("* Orders over 100 EUR need two approvals.", (8, 8)),
+        ("1. Goals & Scope", (3, 3)),
+        ("Note: the api_key is [masked:token] here.", (10, 10)),
+    ] {
+        let found = quoted(quote, None).unwrap_or_else(|why| panic!("{quote}: {why}"));
+        assert_eq!(seen(&found), (lines.0, lines.1, SCOPE, folded), "{quote}");
+        assert_eq!(found.instead, None);
+    }
+}
+
+#[test]
+fn of_several_places_the_nearest_counts_else_the_first_and_it_is_said() {
+    let quote = "Admins can export “all” orders as CSV.";
+    let places = Found { how: How::Exact, places: 2 };
+    for (named, line) in [(None, 7), (Some(1), 7), (Some(20), 19), (Some(13), 7)] {
+        let found = quoted(quote, named).unwrap();
+        assert_eq!((found.place.line, found.found), (line, Some(places)), "{named:?}");
+    }
+    assert_eq!(places.to_string(), "as quoted, 1 of 2 places");
+}
+
+#[test]
+fn a_shortened_quote_stands_in_parts() {
+    let parts = Some(How::Parts);
+    for quote in [
+        "The shop shall keep … then it is archived",
+        "The shop shall keep [...] for 30 days ... export \"all\" orders as CSV",
+        "…shop shall keep every order...",
+    ] {
+        let found = quoted(quote, None).unwrap_or_else(|why| panic!("{quote}: {why}"));
+        assert_eq!((found.place.line, found.found.map(|found| found.how)), (5, parts), "{quote}");
+    }
+    for quote in [
+        // The wrong order, too far away, too little, and the other way round.
+        "then it is archived … The shop shall keep",
+        "Users can ask … never written",
+        "The … is",
+        "They must … start a second export",
+    ] {
+        assert!(quoted(quote, Some(14)).is_err(), "{quote}");
+    }
+    let whole = quoted("Exports have at most ... start a second export", None);
+    assert!(whole.is_err(), "the last sentence says not");
+}
+
+#[test]
+fn parts_that_are_far_apart_are_not_one_quote() {
+    let text = format!("It begins here.\n{}\nIt ends here.\n", "Filler without end\n".repeat(80));
+    let ground = Ground::new("a.md", &text, None).unwrap();
+    let quote = Evidence::Quote { text: "It begins here … It ends here".into() };
+    assert!(ground.find(&raised(quote, None)).is_err());
+}
+
+#[test]
+fn almost_a_quote_is_found_near_the_named_line_only_and_what_stands_there_is_kept() {
+    let quote = "They must not start another second export before the first has ended";
+    let found = quoted(quote, Some(12)).unwrap();
+    assert_eq!((found.place.line, &*found.place.section), (14, "1.1 Limits"));
+    assert_eq!(
+        found.instead.as_deref(),
+        Some("They must not start a second export before the first has ended.")
+    );
+    assert_eq!(found.found.unwrap().to_string(), "91 % as quoted");
+    assert!(quoted(quote, None).is_err() && quoted(quote, Some(40)).is_err());
+}
+
+#[test]
+fn a_quote_that_says_something_else_is_not_believed() {
+    for quote in [
+        "The shop shall keep every order for 90 days – then it is archived.",
+        "The shop shall not keep every order for 30 days – then it is archived.",
+        "They must start a second export before the first has ended.",
+        "They may not start a second export before the first has ended.",
+        "Note: the api_token is [masked:assignment] here.",
+        "The service answers within 20",
+        "The service answers within 200 m",
+        "Exports have at most 10",
+        "need two approval",
+    ] {
+        for line in [None, Some(5), Some(14), Some(23)] {
+            assert!(quoted(quote, line).is_err(), "{quote}");
+        }
+    }
+}
+
+#[test]
+fn only_the_section_under_review_counts() {
+    let within = |quote: &str, line| {
+        let found = find_in(Some("privacy"), Evidence::Quote { text: quote.into() }, line);
+        found.map(|found| (found.place.line, found.found))
+    };
+    assert_eq!(within("Admins can export “all” orders as CSV.", Some(7)), Ok((19, None)));
+    assert!(within("The service answers within 200 ms.", None).is_err());
+    assert!(within("The shop shall keep every order of 30 days then it's archived", Some(17)).is_err());
+    let missing = |heading: &str| {
+        let terms = vec!["retention".to_string()];
+        find_in(Some("privacy"), Evidence::Absence { heading: heading.into(), terms }, None)
+    };
+    assert!(missing("Privacy").is_ok() && missing("").is_ok());
+    assert!(missing("Appendix").is_err());
+}
+
+#[test]
+fn an_absence_names_its_heading_as_people_do() {
+    for heading in [
+        "Goals & Scope",
+        "## 1. goals & scope",
+        "**Goals** & scope:",
+        "docs/prd.md: Goals & Scope",
+        "prd.md#Goals & Scope",
+    ] {
+        let found = absent(heading, &["retention"]).unwrap_or_else(|why| panic!("{heading}: {why}"));
+        assert_eq!(seen(&found), (3, 3, SCOPE, None), "{heading}");
+    }
+    assert_eq!(absent("other.md: Privacy", &["x"]).unwrap_err(), "there is no heading `other.md: Privacy`");
+    assert_eq!(absent("", &["retention"]).unwrap().place.line, 1, "no heading: the whole text");
+    assert_eq!(absent("docs/prd.md", &["retention"]).unwrap().place.line, 1);
+}
+
+#[test]
+fn an_absence_is_refuted_by_any_of_its_terms_subsections_and_all() {
+    for (heading, terms, why) in [
+        ("Goals & Scope", &["rows"][..], "`rows` stands there, in line 14"),
+        ("Goals & Scope", &["archive"], "`archive` stands there, in line 6"),
+        ("Goals & Scope", &["order for"], "`order for` stands there, in line 5"),
+        ("Goals & Scope", &["deletion", "api_key"], "`api_key` stands there, in line 10"),
+        ("", &["deletion", "ms"], "`ms` stands there, in line 23"),
+        ("Privacy", &[" "], "no terms were given that could be searched for"),
+    ] {
+        assert_eq!(absent(heading, terms).unwrap_err(), why);
+    }
+    for (heading, terms) in
+        [("Privacy", &["rows"][..]), ("Privacy", &["port"]), ("Goals & Scope", &["proval"])]
+    {
+        assert!(absent(heading, terms).is_ok(), "{terms:?}");
+    }
+}
+
+#[test]
+fn a_large_subject_is_gone_over_once_a_quote() {
+    // Texts that are hard for a careless search: all alike, and almost matching everywhere.
+    let line = "the same words again and again and again until it ends ";
+    let mut text = line.repeat(9_000);
+    text.push_str(&"aaaaaaaaab ".repeat(20_000));
+    text.push_str(&"\n- x".repeat(60_000));
+    text.push_str("\n\nHere  it\nends at last.\n");
+    let ground = Ground::new("a.md", &text, None).unwrap();
+    for number in 0..50 {
+        let near = format!("again and again until it ended here at last number{number}");
+        assert!(ground.find(&raised(Evidence::Quote { text: near }, Some(1))).is_err());
+        let parts = format!("again and again … aaaaaaaaab aaaaaaaaac {number}");
+        assert!(ground.find(&raised(Evidence::Quote { text: parts }, None)).is_err());
+        let terms = vec![format!("again and never {number}")];
+        let absence = Evidence::Absence { heading: String::new(), terms };
+        assert!(ground.find(&raised(absence, None)).is_ok());
+    }
+    let last = Evidence::Quote { text: "Here it ends at last.".into() };
+    assert_eq!(ground.find(&raised(last, None)).unwrap().place.line, 60_003);
+}
+
+proptest! {
+    /// Whatever of a text is quoted, however it is reflowed, it is found.
+    #[test]
+    fn every_reflowed_part_of_a_text_is_found(
+        lines in prop::collection::vec((0_usize..6, prop::collection::vec(0_usize..8, 0..6)), 1..8),
+        (from, length, between) in (0_usize..20, 1_usize..20, 0_usize..3),
+    ) {
+        let marks = ["", "  ", "- ", "> ", "12. ", "- [ ] "];
+        let words = ["alpha", "**beta**", "“gamma”", "3.5", "user_id", "it’s", "x–y", "a > b"];
+        let words_of = |line: &[usize]| line.iter().map(|word| words[*word]).collect::<Vec<_>>();
+        let text: Vec<String> = lines.iter().map(|(mark, line)| marks[*mark].to_string() + &words_of(line).join(" ")).collect();
+        let all: Vec<&str> = lines.iter().flat_map(|(_, line)| words_of(line)).collect();
+        let Some(part) = all.get(from..(from + length).min(all.len())).filter(|part| !part.is_empty()) else { return Ok(()) };
+        let quote = part.join([" ", "\n", "\n  - "][between]).replace("**", "").replace('’', "'");
+        let text = text.join("\n");
+        let ground = Ground::new("a.md", &text, None).unwrap();
+        let found = ground.find(&raised(Evidence::Quote { text: quote.clone() }, None));
+        prop_assert!(found.is_ok(), "{:?} in {:?}", quote, text);
+    }
+
+    #[test]
+    fn nothing_makes_it_fall_over(quote in "\\PC{0,60}", text in "[\\PC\n]{0,200}", line in proptest::option::of(0_u32..30)) {
+        let ground = Ground::new("a.md", &text, None).unwrap();
+        let _ = ground.find(&raised(Evidence::Quote { text: quote.clone() }, line));
+        let _ = ground.find(&raised(Evidence::Absence { heading: quote.clone(), terms: vec![quote] }, line));
+    }
+}
