@@ -24,12 +24,12 @@ use crate::{
     view::Counts,
 };
 
+mod confidence;
 mod consult;
 mod fix;
 mod next;
 mod panel;
 mod people;
-mod signals;
 
 pub use next::{Next, next};
 

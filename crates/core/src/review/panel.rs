@@ -79,7 +79,6 @@ pub(super) async fn review_round(
     let claims = || answers.iter().flat_map(|(_, raised)| raised);
     let invented = claims().filter(|raised| ground.place(raised).is_err()).count();
     let telling = answers.len() * 2 > seats.len() && invented * 2 <= claims().count();
-    let raisers: Vec<Raiser> = answers.iter().map(|(raiser, _)| raiser.clone()).collect();
     let new = judge(host, court, answers, &ground);
     court.round = round;
     court.iteration = 0;
@@ -87,7 +86,7 @@ pub(super) async fn review_round(
     court.last_pass.dry = new.weighty == 0 && telling;
     let counts = Counts::of(&court.findings);
     host.note(Event::RoundEnded { round, new: new.all, dry: court.last_pass.dry, counts });
-    court.calculate_confidence(host, &raisers);
+    court.calculate_confidence(host, &answered(&seats, round));
     court.publish(host, &root).await?;
     Ok(None)
 }
@@ -192,6 +191,11 @@ fn count(court: &mut Court, seats: &[Seat], round: u32) -> Option<Vec<(Raiser, V
         }
     }
     (!answers.is_empty()).then_some(answers)
+}
+
+fn answered(seats: &[Seat], round: u32) -> Vec<Raiser> {
+    let answered = seats.iter().filter(|seat| seat.raised.is_some());
+    answered.map(|seat| Raiser { round, role: seat.role, agent: seat.agent.clone() }).collect()
 }
 
 struct New {
