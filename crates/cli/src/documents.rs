@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
     brief::{Content, Patch},
+    confidence::Confidence,
     decision::Decision,
     event::Summary,
     finding::Finding,
@@ -29,6 +30,8 @@ pub(crate) struct RunRow {
     pub started: Stamp,
     pub rounds: u32,
     pub findings: Counts,
+    /// After the last round; none before the first.
+    pub confidence: Option<Confidence>,
     pub tracker: Option<String>,
     pub last: Option<Summary>,
     /// What to type next.
@@ -45,6 +48,7 @@ impl RunRow {
             started: view.started,
             rounds: view.rounds,
             findings: view.counts(),
+            confidence: view.confidence.clone(),
             tracker: view.tracker().map(String::from),
             last: view.summary().cloned(),
             next: tribunal_report::next_steps(view, "tribunal"),

@@ -1,7 +1,7 @@
 //! The journal's vocabulary: facts, owned and versioned. Everything people are shown is derived from these.
 //!
 //! Format history (`v` of an [`Entry`]):
-//! - 1: the first.
+//! - 1: the first. Added since, without a new number, since older entries still read: `confidence_calculated`.
 
 use alloc::{
     format,
@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    confidence::Confidence,
     decision::{Answer, Decision},
     effect::{Effect, Refusal, Reply},
     finding::{Finding, Raiser, Severity, Status},
@@ -158,6 +159,10 @@ pub enum Event {
         dry: bool,
         counts: Counts,
     },
+    ConfidenceCalculated {
+        round: u32,
+        confidence: Confidence,
+    },
     FileWritten {
         path: String,
     },
@@ -186,7 +191,9 @@ impl Event {
             Event::DecisionPosted { decision } => decision.id.to_string(),
             Event::DecisionAnswered { decision, .. } => decision.to_string(),
             Event::FixersDealt { iteration, wave, .. } => format!("{iteration}.{wave}"),
-            Event::RoundStarted { round, .. } | Event::RoundEnded { round, .. } => format!("{round}"),
+            Event::RoundStarted { round, .. }
+            | Event::RoundEnded { round, .. }
+            | Event::ConfidenceCalculated { round, .. } => format!("{round}"),
             _ => String::new(),
         }
     }
@@ -217,6 +224,7 @@ impl Event {
             Event::DecisionPosted { .. } => "decision_posted",
             Event::DecisionAnswered { .. } => "decision_answered",
             Event::RoundEnded { .. } => "round_ended",
+            Event::ConfidenceCalculated { .. } => "confidence_calculated",
             Event::FileWritten { .. } => "file_written",
             Event::Warned { .. } => "warned",
             Event::Unknown => "unknown",

@@ -115,12 +115,12 @@ impl fmt::Display for Tier {
 /// | 2-4 | 95 to 98 | dual |
 /// | 2-4 | below 95 | full |
 /// | 2-4 | no signal yet | full |
-pub fn level_for(tier: Tier, confidence: Option<f64>) -> Level {
+pub fn level_for(tier: Tier, confidence: Option<u32>) -> Level {
     match (tier.number(), confidence) {
         (0, _) => Level::Minimal,
         (1, _) => Level::Dual,
-        (_, Some(score)) if score > 98.0 => Level::Minimal,
-        (_, Some(score)) if score >= 95.0 => Level::Dual,
+        (_, Some(score)) if score > 98 => Level::Minimal,
+        (_, Some(score)) if score >= 95 => Level::Dual,
         _ => Level::Full,
     }
 }
@@ -166,13 +166,13 @@ mod tests {
         let tier = |n| Tier::new(n).unwrap();
         for (n, confidence, level) in [
             (0, None, Level::Minimal),
-            (0, Some(10.0), Level::Minimal),
-            (1, Some(99.0), Level::Dual),
+            (0, Some(10), Level::Minimal),
+            (1, Some(99), Level::Dual),
             (2, None, Level::Full),
-            (2, Some(94.9), Level::Full),
-            (3, Some(95.0), Level::Dual),
-            (3, Some(98.0), Level::Dual),
-            (4, Some(98.1), Level::Minimal),
+            (2, Some(94), Level::Full),
+            (3, Some(95), Level::Dual),
+            (3, Some(98), Level::Dual),
+            (4, Some(99), Level::Minimal),
         ] {
             assert_eq!(level_for(tier(n), confidence), level, "tier {n}, confidence {confidence:?}");
         }

@@ -12,6 +12,7 @@
 extern crate alloc;
 
 pub mod brief;
+pub mod confidence;
 pub mod decision;
 pub mod desk;
 pub mod effect;

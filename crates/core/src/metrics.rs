@@ -28,6 +28,9 @@ pub struct MetricsFile {
     pub findings: FindingMetrics,
     pub tokens: u64,
     pub cost: Cost,
+    /// After the last round; none when no round was held, or none in a build that could calculate it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_confidence: Option<u32>,
     pub exit_reason: String,
     pub elapsed_seconds: f64,
     pub elapsed_minutes: f64,

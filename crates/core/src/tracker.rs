@@ -60,7 +60,7 @@ fn write(
     writeln!(out, "Generated: {} UTC", at.utc())?;
     writeln!(out, "Workflow: review")?;
     writeln!(out, "Section: {}", settings.subject.section().unwrap_or("all"))?;
-    writeln!(out, "Confidence: not calculated (no signal yet)")?;
+    writeln!(out, "Confidence: {}", confidence(court))?;
     writeln!(out, "Round: {} · rev {rev}\n", court.round)?;
     summary(out, &counts)?;
     writeln!(out, "## Issues\n\n<!-- ISSUES_START -->")?;
@@ -73,6 +73,16 @@ fn write(
         writeln!(out, "- {} ({}): {}", fix.finding, fix.key, one_line(&fix.note))?;
     }
     writeln!(out, "<!-- FIXES_END -->")
+}
+
+/// `83 (validation 35/35, reviewers 15/25; …); for gates 78, medium`.
+fn confidence(court: &Court) -> String {
+    match &court.confidence {
+        None => String::from("not calculated (no signal yet)"),
+        Some(found) => {
+            format!("{} ({}); for gates {}, {}", found.score, found.parts(), found.for_gates, found.band)
+        }
+    }
 }
 
 fn summary(out: &mut String, counts: &Counts) -> core::fmt::Result {

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    confidence::Confidence,
     decision::Decision,
     effect::Reply,
     event::{Entry, Event, Summary},
@@ -107,6 +108,8 @@ pub struct RunView {
     pub phase: Phase,
     /// Rounds held.
     pub rounds: u32,
+    /// After the last round that was held.
+    pub confidence: Option<Confidence>,
     pub lives: u32,
     pub findings: BTreeMap<FindingId, Finding>,
     pub decisions: Vec<Decision>,
@@ -148,6 +151,7 @@ impl RunView {
                 self.phase = Phase::Finished(summary.clone());
             }
             Event::RoundEnded { round, .. } => self.rounds = *round,
+            Event::ConfidenceCalculated { confidence, .. } => self.confidence = Some(confidence.clone()),
             Event::EffectFinished { reply, .. } => self.see_reply(reply),
             Event::DecisionPosted { decision } => self.decisions.push(decision.clone()),
             Event::DecisionAnswered { decision, answer } => {

@@ -114,7 +114,8 @@ fn round_of(event: &Event) -> Option<u32> {
         | Event::SeatAnswered { round, .. }
         | Event::SeatIncomplete { round, .. }
         | Event::FixersDealt { round, .. }
-        | Event::RoundEnded { round, .. } => Some(*round),
+        | Event::RoundEnded { round, .. }
+        | Event::ConfidenceCalculated { round, .. } => Some(*round),
         other => key_of(other)?.as_str().split('/').next()?.strip_prefix("round-")?.parse().ok(),
     }
 }

@@ -142,6 +142,11 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.paint(Style::Bold, &self.screen.wrap(2, &text));
                 self.line(0, &text)
             }
+            Event::ConfidenceCalculated { confidence, .. } => {
+                let text = self.screen.wrap(2, &words::confidence(confidence));
+                let text = self.screen.paint(Style::Dim, &text);
+                self.line(0, &text)
+            }
             _ => Ok(()),
         }
     }
@@ -203,7 +208,9 @@ impl<W: Write> Lines<W> {
         let text = self.screen.wrap(0, &format!("{plain} · {says}{detail}"));
         self.set_off()?;
         self.line(0, &text.replacen(plain, &word, 1))?;
-        let tally = format!("{} · {}", words::tally(&summary.findings), words::spent(summary));
+        let confidence = self.view.confidence.as_ref().map(|found| format!(" · confidence {}", found.score));
+        let confidence = confidence.unwrap_or_default();
+        let tally = format!("{} · {}{confidence}", words::tally(&summary.findings), words::spent(summary));
         let tally = self.screen.wrap(2, &tally);
         self.line(0, &tally)?;
         if let Some(left) = &summary.left {
@@ -254,7 +261,8 @@ impl<W: Write> Lines<W> {
             | Event::RoundStarted { .. }
             | Event::SeatAnswered { .. }
             | Event::SeatIncomplete { .. }
-            | Event::RoundEnded { .. } => self.round(&entry.event),
+            | Event::RoundEnded { .. }
+            | Event::ConfidenceCalculated { .. } => self.round(&entry.event),
             _ => self.fixing(&entry.event),
         }
     }

@@ -86,6 +86,10 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
             );
         }
     }
+    if let Some(found) = &view.confidence {
+        let _ =
+            writeln!(out, "  {}; for gates {}, {}", words::confidence(found), found.for_gates, found.band);
+    }
     if let Some(tracker) = view.tracker() {
         let _ = writeln!(out, "  tracker: {tracker}");
     }

@@ -102,6 +102,7 @@ fn says(event: &Event) -> String {
         Event::RoundEnded { new, dry, counts, .. } => {
             format!("{new} new, {}{}", words::tally(counts), if *dry { ", dry" } else { "" })
         }
+        Event::ConfidenceCalculated { confidence, .. } => words::confidence(confidence),
         other => says_of_findings(other),
     }
 }

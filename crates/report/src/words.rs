@@ -1,6 +1,7 @@
 //! Counts and endings in words.
 
 use tribunal_core::{
+    confidence::Confidence,
     effect::Refusal,
     event::Summary,
     finding::Severity,
@@ -52,6 +53,11 @@ pub(crate) fn round(new: u32, dry: bool, counts: &Counts) -> String {
         (_, true) => format!("a dry pass: only {new} of low severity"),
         _ => format!("{new} new; {} to fix", findings(counts.open, &counts.open_by_severity)),
     }
+}
+
+/// `confidence 83: validation 35/35, reviewers 15/25; memory, party not consulted`.
+pub(crate) fn confidence(confidence: &Confidence) -> String {
+    format!("confidence {}: {}", confidence.score, confidence.parts())
 }
 
 pub(crate) fn raised(number: u32) -> String {

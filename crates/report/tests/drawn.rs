@@ -1,9 +1,12 @@
 //! A recorded run as people see it: piped, on a wide terminal, on a narrow one, in colour.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use tribunal_core::view::RunView;
+use tribunal_core::{
+    event::{Entry, Event},
+    view::RunView,
+};
 use tribunal_report::{JsonLines, Lines, Mode, Reporter, Screen, tables};
-use tribunal_testkit::{RECORDED, entries};
+use tribunal_testkit::{RECORDED, entries, samples};
 
 fn drawn(screen: Screen) -> String {
     drawn_as(Mode::default(), screen)
@@ -21,6 +24,53 @@ fn drawn_as(mode: Mode, screen: Screen) -> String {
 #[test]
 fn piped() {
     insta::assert_snapshot!(drawn(Screen::default()));
+}
+
+/// As a build that calculates confidence would have recorded it.
+fn with_confidence() -> Vec<Entry> {
+    let mut all = Vec::new();
+    for entry in entries(RECORDED[0].1) {
+        let ended = matches!(entry.event, Event::RoundEnded { .. }).then(|| entry.clone());
+        all.push(entry);
+        all.extend(ended.map(|ended| Entry {
+            event: Event::ConfidenceCalculated { round: 1, confidence: samples::confidence() },
+            ..ended
+        }));
+    }
+    all
+}
+
+#[test]
+fn confidence_is_told_with_its_parts_after_every_round_and_once_more_at_the_end() {
+    let mut out = Vec::new();
+    let mut lines = Lines::new(&mut out, Screen { width: Some(70), ..Screen::default() }, Mode::default());
+    with_confidence().iter().for_each(|entry| lines.entry(entry).unwrap());
+    let text = String::from_utf8(out).unwrap();
+    let after_the_round: Vec<&str> =
+        text.lines().skip_while(|line| !line.contains("to fix")).take(3).collect();
+    insta::assert_snapshot!(after_the_round.join("\n"), @r"
+    9 new; 9 findings: 1 critical, 3 high, 4 medium, 1 low to fix
+    confidence 83: validation 35/35, reviewers 15/25; memory, party not
+    consulted
+    ");
+    let end: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("resolved")).take(4).collect();
+    insta::assert_snapshot!(end.join("\n"), @r"
+    resolved · the goal is met: a pass over the final text was dry
+      11 raised: 10 fixed, 1 dismissed · 3 rounds · 0.35 in cost, 47,480
+      tokens · 0:00 · confidence 83
+      tracker: _bmad-output/reviews/prd-issues.md
+    ");
+    let view = RunView::of(&with_confidence());
+    let standing = tables::Standing { view: &view, live: false };
+    insta::assert_snapshot!(tables::status(&standing, &Screen::default()), @r"
+    prd-86kc resolved · _bmad-output/planning-artifacts/prd.md
+      the goal is met: a pass over the final text was dry
+      11 raised: 10 fixed, 1 dismissed · 3 rounds · 0.35 in cost, 47,480 tokens · 0:00
+      confidence 83: validation 35/35, reviewers 15/25; memory, party not consulted; for gates 78, medium
+      tracker: _bmad-output/reviews/prd-issues.md
+      next: tribunal findings prd-86kc
+            tribunal log prd-86kc
+    ");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) const FILE: &str = "journal.db";
 const OUTLINE: &str = "
     SELECT run, seq, body, blob FROM events
     WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
-                   'decision_posted', 'decision_answered', 'file_written')
+                   'decision_posted', 'decision_answered', 'file_written', 'confidence_calculated')
     ORDER BY run, seq";
 pub(crate) const BUSY: Duration = Duration::from_secs(30);
 

@@ -2,6 +2,7 @@
 
 use tribunal_core::{
     brief::{AgentReply, Claim, Content, Patch, Raised, Said},
+    confidence::{Confidence, Reviewers, Signal, Signals, Validation, calculate},
     effect::{Hunk, Reply},
     finding::{Evidence, Severity},
     ids::{AgentName, FindingId, Hash},
@@ -37,6 +38,16 @@ pub fn settings() -> Settings {
         verify: Vec::new(),
         reviews: "reviews".into(),
     }
+}
+
+/// The checks passed, one of three reviewers is not content: 83.
+pub fn confidence() -> Confidence {
+    let signals = Signals {
+        validation: Signal::Consulted(Validation::Pass),
+        reviewers: Signal::Consulted(Reviewers { content: 2, answered: 3 }),
+        ..Signals::default()
+    };
+    calculate(&signals, Tier::default()).unwrap_or_else(|impossible| panic!("{impossible}"))
 }
 
 /// A claim about line `flaw N`.

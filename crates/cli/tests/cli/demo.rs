@@ -20,6 +20,7 @@ fn it_ends_resolved_with_every_finding_fixed_and_says_what_it_is() {
         "dismissed, ungrounded: the quote does not stand in the text",
         "✗ not landed",
         "a dry pass: nothing new",
+        "confidence 100: validation 35/35, reviewers 25/25; memory, party not consulted",
         "resolved · the goal is met",
         "11 raised: 10 fixed, 1 dismissed",
         "tracker: _bmad-output/reviews/prd-issues.md",

@@ -238,9 +238,10 @@ async fn land(
         verify: settings.verify.clone(),
     };
     match host.perform(by.child("land"), effect).await? {
-        Reply::Landed { hunks, text, .. } => {
+        Reply::Landed { hunks, text, hash } => {
             let lines = hunks.iter().map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
             host.note(Event::PatchLanded { key: by.clone(), findings, lines });
+            court.checked = (!settings.verify.is_empty()).then_some(hash);
             // What was reviewed is no longer what stands there.
             court.last_pass.dry &= hunks.is_empty();
             verify(host, court, by, fixed, (&hunks, &text));

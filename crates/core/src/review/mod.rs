@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    confidence::Confidence,
     decision::Decision,
     effect::{Effect, OwnFile, Reply},
     event::Event,
@@ -23,6 +24,7 @@ use crate::{
     view::Counts,
 };
 
+mod confidence;
 mod consult;
 mod fix;
 mod next;
@@ -52,6 +54,12 @@ pub struct Court {
     pub metrics: Metrics,
     /// Versions of the tracker written so far.
     pub tracker_rev: u32,
+    /// What the verify commands passed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<Hash>,
+    /// After the last round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     /// What people told the run, for the next briefs.
     pub said: Vec<String>,
     /// A person accepted what was left.
@@ -246,6 +254,7 @@ impl Court {
             findings: FindingMetrics::of(&counts),
             tokens: self.spent.tokens,
             cost: self.spent.cost,
+            final_confidence: self.confidence.as_ref().map(|confidence| confidence.score),
             exit_reason: ending.reason.code().into(),
             elapsed_seconds: seconds,
             elapsed_minutes: seconds / 60.0,

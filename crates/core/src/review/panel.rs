@@ -92,6 +92,7 @@ pub(super) async fn review_round(
     court.last_pass.dry = new.weighty == 0 && telling;
     let counts = Counts::of(&court.findings);
     host.note(Event::RoundEnded { round, new: new.all, dry: court.last_pass.dry, counts });
+    court.calculate_confidence(host, &answered(&seats, round));
     court.publish(host, &root).await?;
     Ok(weigh(host, court, sheet))
 }
@@ -226,6 +227,11 @@ fn count(court: &mut Court, seats: &[Seat], round: u32) -> Option<Vec<(Raiser, V
         }
     }
     (!answers.is_empty()).then_some(answers)
+}
+
+fn answered(seats: &[Seat], round: u32) -> Vec<Raiser> {
+    let answered = seats.iter().filter(|seat| seat.raised.is_some());
+    answered.map(|seat| Raiser { round, role: seat.role, agent: seat.agent.clone() }).collect()
 }
 
 struct New {

@@ -1,8 +1,7 @@
 //! How a board looks: lines that fit the width, never more of them than the height allows.
 //!
 //! Wide screens have seats side by side, narrow ones a line a seat, tiny ones one line for everything. State is told by
-//! signs and words; colour only underlines it. No confidence is calculated yet, so none is shown: its line belongs between
-//! [`Frame::fixed`] and [`Frame::budget`].
+//! signs and words; colour only underlines it.
 
 use tribunal_core::{
     finding::{Severity, Status},
@@ -67,12 +66,13 @@ impl Frame<'_> {
         // What is left out first when the screen is low stands last.
         let mut around = [
             (5, self.fixed()),
-            (6, self.budget()),
+            (7, self.budget()),
             (3, self.questions()),
             (1, self.rounds()),
             (0, vec![self.title()]),
             (4, self.aside()),
-            (7, self.footer()),
+            (6, self.confidence()),
+            (8, self.footer()),
         ];
         // Whoever works is what people look for: a third of the lines is theirs in any case.
         let wanted = self.board.workers.len().min(height.div_ceil(3));
@@ -186,6 +186,14 @@ impl Frame<'_> {
             format!("fixed {}{aside}", strip(false, " ")),
             format!("fixed {}/{}{aside}", counts.fixed, counts.total),
         ];
+        vec![self.line(Style::Plain, &fitting(self.room, forms))]
+    }
+
+    /// After the last round, with its parts: `confidence 83: validation 35/35, reviewers 15/25; …`.
+    fn confidence(&self) -> Vec<String> {
+        let Some(found) = &self.board.view.confidence else { return Vec::new() };
+        let score = format!("confidence {}", found.score);
+        let forms = [words::confidence(found), format!("{score}: {}", found.counted()), score];
         vec![self.line(Style::Plain, &fitting(self.room, forms))]
     }
 

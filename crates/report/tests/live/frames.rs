@@ -69,6 +69,32 @@ fn at_the_end() {
     insta::assert_snapshot!(on_screens(&board(152)));
 }
 
+/// A moment before the end of round 1, and the confidence after it.
+fn calculated() -> Board {
+    let mut board = board(56);
+    let mut entry = recorded().remove(55);
+    entry.event =
+        Event::ConfidenceCalculated { round: 1, confidence: tribunal_testkit::samples::confidence() };
+    board.see(&entry);
+    board
+}
+
+#[test]
+fn confidence_stands_above_the_budget_with_as_many_parts_as_there_is_room_for() {
+    let lines = [120, 60, 45, 40].map(|columns| {
+        let frame = calculated().frame(&screen(columns), 16);
+        let at = frame.iter().position(|line| line.starts_with("confidence")).unwrap();
+        assert!(frame[at - 1].starts_with("fixed") && frame[at + 1].contains("tokens"), "{frame:?}");
+        frame[at].clone()
+    });
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    confidence 83: validation 35/35, reviewers 15/25; memory, party not consulted
+    confidence 83: validation 35/35, reviewers 15/25
+    confidence 83
+    confidence 83
+    ");
+}
+
 #[test]
 fn a_low_screen_keeps_what_matters_most() {
     let board = mid_fix();
@@ -176,6 +202,11 @@ proptest! {
                 _ => {}
             }
             board.see(&entry);
+            if matches!(entry.event, Event::RoundEnded { .. }) {
+                let confidence = tribunal_testkit::samples::confidence();
+                entry.event = Event::ConfidenceCalculated { round: 1, confidence };
+                board.see(&entry);
+            }
             if let Event::EffectStarted { key, .. } = &entry.event {
                 board.progress(&progress(key.as_str(), &text));
             }
