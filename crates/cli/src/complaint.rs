@@ -6,6 +6,7 @@ use serde_json::json;
 use tribunal_core::ids::RunId;
 use tribunal_runner::{
     RunError,
+    gc::GcError,
     host::HostError,
     subject::{LIMIT, SubjectError},
 };
@@ -183,6 +184,22 @@ impl From<StoreError> for Complaint {
                     .todo("make the project's folder writable, and see that neither disk nor system is full")
             }
             StoreError::Entry { .. } | StoreError::Unwritable(_) | StoreError::NoBlob(_) => bug(what),
+        }
+    }
+}
+
+impl From<GcError> for Complaint {
+    fn from(cause: GcError) -> Self {
+        let what = cause.to_string();
+        match cause {
+            GcError::Store(cause) => cause.into(),
+            GcError::Link { path } => Complaint::usage(what)
+                .why("Behind it could be what is not Tribunal's to remove. Nothing was removed.")
+                .todo(format!("see where it leads: ls -ld {path}"))
+                .todo("put a folder in its place, then: tribunal gc"),
+            GcError::Unseen { path, .. } => Complaint::new(ENVIRONMENT, what)
+                .why("Nothing was removed.")
+                .todo(format!("look at its permissions: ls -ld {path}")),
         }
     }
 }
