@@ -6,6 +6,7 @@ use std::{
 };
 
 use tribunal_core::ids::RunId;
+use tribunal_report::escaped;
 use tribunal_runner::gc::{Collected, Item, Wish, collect};
 use tribunal_store::Store;
 
@@ -103,7 +104,7 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
         let names: Vec<&str> = collected.runs.iter().map(RunId::as_str).take(NAMED).collect();
         let more = collected.runs.len() - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        writeln!(out, "  {}{more}", names.join(" "))?;
+        writeln!(out, "  {}{more}", escaped(&names.join(" ")))?;
     }
     match (collected.bytes(), dry_run) {
         (0, _) => writeln!(out, "nothing to remove")?,
@@ -113,9 +114,10 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
         }
     }
     for left in &collected.left {
-        writeln!(stderr(), "[W] could not be removed: {left}")?;
+        writeln!(stderr(), "[W] could not be removed: {}", escaped(left))?;
     }
     if let (Some(run), false) = (collected.live.first(), dry_run) {
+        let run = escaped(run.as_str());
         writeln!(
             stderr(),
             "[i] run {run} goes on: the journal's file gets smaller once it has ended: tribunal gc"
