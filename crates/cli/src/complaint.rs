@@ -4,8 +4,10 @@ use std::{fmt, io};
 
 use serde_json::json;
 use tribunal_core::ids::RunId;
+use tribunal_report::{clean_block, escaped};
 use tribunal_runner::{
     RunError,
+    gc::GcError,
     host::HostError,
     subject::{LIMIT, SubjectError},
 };
@@ -79,20 +81,16 @@ impl Complaint {
 
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "[!] {}", one_line(&self.what))?;
-        for line in self.why.lines() {
+        // Names of files may contain anything, also line ends and what moves the cursor.
+        writeln!(f, "[!] {}", escaped(&self.what))?;
+        for line in clean_block(&self.why).lines() {
             writeln!(f, "    {line}")?;
         }
         for (index, step) in self.todo.iter().enumerate() {
-            writeln!(f, "    {}. {step}", index + 1)?;
+            writeln!(f, "    {}. {}", index + 1, escaped(step))?;
         }
         Ok(())
     }
-}
-
-/// Names of files may contain anything, also line ends and what moves the cursor.
-fn one_line(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
 impl From<io::Error> for Complaint {
@@ -187,6 +185,22 @@ impl From<StoreError> for Complaint {
     }
 }
 
+impl From<GcError> for Complaint {
+    fn from(cause: GcError) -> Self {
+        let what = cause.to_string();
+        match cause {
+            GcError::Store(cause) => cause.into(),
+            GcError::Link { path } => Complaint::usage(what)
+                .why("Behind it could be what is not Tribunal's to remove. Nothing was removed.")
+                .todo(format!("see where it leads: ls -ld {path}"))
+                .todo("put a folder in its place, then: tribunal gc"),
+            GcError::Unseen { path, .. } => Complaint::new(ENVIRONMENT, what)
+                .why("Nothing was removed.")
+                .todo(format!("look at its permissions: ls -ld {path}")),
+        }
+    }
+}
+
 /// A run that was going on can go on again; the journal says from where.
 fn going_on(complaint: Complaint, run: &RunId) -> Complaint {
     match complaint.exit {
@@ -229,5 +243,23 @@ impl From<RunError> for Complaint {
             RunError::Host { cause: HostError::Store(cause), run } => going_on(cause.into(), &run),
             RunError::Host { .. } => bug(what),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_complaint_steers_the_terminal() {
+        let complaint = Complaint::usage("a\x1b[2J\nb")
+            .why("two lines\nof \x1b]0;title\x07 \u{202e}names")
+            .todo("ls 'x\u{9b}31m\n[!] forged'");
+        insta::assert_snapshot!(complaint, @r"
+        [!] a\u{1b}[2J\nb
+            two lines
+            of \u{1b}]0;title\u{7} \u{202e}names
+            1. ls 'x\u{9b}31m\n[!] forged'
+        ");
     }
 }

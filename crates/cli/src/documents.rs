@@ -18,7 +18,7 @@ use tribunal_core::{
     subject::Subject,
     view::Counts,
 };
-use tribunal_report::tables::Standing;
+use tribunal_report::{escaped_json, tables::Standing};
 
 /// A run in a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -226,6 +226,5 @@ pub(crate) struct TrustItem {
 
 pub(crate) fn print(document: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, document)?;
-    writeln!(out)
+    writeln!(out, "{}", escaped_json(&serde_json::to_string_pretty(document)?))
 }

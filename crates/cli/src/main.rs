@@ -19,6 +19,7 @@ mod view;
 use std::{ffi::OsString, io::Write, panic::AssertUnwindSafe, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
+use tribunal_report::escaped_json;
 
 use crate::{commands::Command, complaint::Complaint, context::Context};
 
@@ -87,7 +88,7 @@ fn complain(complaint: &Complaint, json: bool) -> ExitCode {
     }
     let _ = write!(std::io::stderr(), "{complaint}");
     if json {
-        let _ = writeln!(std::io::stdout(), "{}", complaint.json());
+        let _ = writeln!(std::io::stdout(), "{}", escaped_json(&complaint.json().to_string()));
     }
     ExitCode::from(complaint.exit)
 }

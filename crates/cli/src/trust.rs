@@ -2,12 +2,12 @@
 //!
 //! A cloned project, or a journal that came with it, can name any command. Until the person who runs it said yes, none of
 //! them runs. What a person set in their own file, variables or flags needs no consent; `replay` agents run only our own
-//! player. Whether a command is wise is not looked at, and a trusted command may call a script that changes: the consent is
+//! player. A command that cannot be shown as it is, because a part of it looks like a secret, cannot be trusted. Whether a command is wise is not looked at, and a trusted command may call a script that changes: the consent is
 //! to the command line, not to what it calls.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt, fs,
+    fs,
     io::{self, BufRead, Write, stderr, stdin},
     path::{Path, PathBuf},
 };
@@ -17,6 +17,8 @@ use tribunal_core::{
     ids::Hash,
     settings::{DriverSpec, Settings},
 };
+use tribunal_report::escaped;
+use tribunal_runner::mask::Masker;
 
 use crate::{
     complaint::{Complaint, ENVIRONMENT},
@@ -56,7 +58,24 @@ impl Item {
             Item::Agent { argv, .. } => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
             Item::Verify { command } => command.clone(),
         };
-        line.chars().flat_map(visible).collect()
+        escaped(&line)
+    }
+
+    /// The kind, whose it is and the command, without secrets.
+    pub fn shown(&self, masker: &Masker) -> String {
+        let command = self.command();
+        let command = masker.mask(&command);
+        match self {
+            // Masked apart: an agent that is called `token` must not make a secret of its command.
+            Item::Agent { name, .. } => format!("agent `{}`: {command}", masker.mask(&escaped(name))),
+            Item::Verify { .. } => format!("check: {command}"),
+        }
+    }
+
+    /// Whether what is shown is not what runs. Nobody can say yes to that.
+    pub fn hides_something(&self, masker: &Masker) -> bool {
+        let command = self.command();
+        masker.mask(&command) != command
     }
 
     /// Of the kind and the content. An agent's name is no part of it: what runs is the command.
@@ -72,26 +91,6 @@ impl Item {
             bytes.extend(part.as_bytes());
         }
         Hash::of(&bytes)
-    }
-}
-
-/// Control characters and those that turn the direction of writing could show another command than the one that runs.
-fn visible(c: char) -> impl Iterator<Item = char> {
-    let hides = c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let escaped = hides.then(|| c.escape_default());
-    escaped.into_iter().flatten().chain((!hides).then_some(c))
-}
-
-impl fmt::Display for Item {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Item::Agent { name, .. } => {
-                let name: String = name.chars().flat_map(visible).collect();
-                write!(f, "agent `{name}`: {}", self.command())
-            }
-            Item::Verify { .. } => write!(f, "check: {}", self.command()),
-        }
     }
 }
 
@@ -206,10 +205,14 @@ pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<
     if unknown.is_empty() {
         return Ok(());
     }
-    if !context.can_ask() {
-        return Err(refusal(context, &unknown));
+    let masker = context.masker();
+    if let Some(hidden) = unknown.iter().find(|item| item.hides_something(&masker)) {
+        return Err(secret_in(hidden, &masker));
     }
-    if ask(context, &unknown)? {
+    if !context.can_ask() {
+        return Err(refusal(context, &unknown, &masker));
+    }
+    if ask(&unknown, &masker)? {
         return book.add(root, unknown);
     }
     Err(Complaint::usage("the project's commands are not trusted")
@@ -217,14 +220,19 @@ pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<
         .todo(format!("look at them again: {} trust --list", context.progress.program)))
 }
 
-fn refusal(context: &Context, unknown: &[&Item]) -> Complaint {
+/// What is shown with a mask in it could be any command.
+pub(crate) fn secret_in(item: &Item, masker: &Masker) -> Complaint {
+    Complaint::usage(format!("the settings contain what looks like a secret: {}", item.shown(masker)))
+        .why("What cannot be shown cannot be trusted. Nothing was started.")
+        .todo("put it into an environment variable that the agent or the check reads itself")
+}
+
+fn refusal(context: &Context, unknown: &[&Item], masker: &Masker) -> Complaint {
     let (what, it) = match unknown.len() {
         1 => ("this project would run a command that you have not trusted".to_string(), "It"),
         several => (format!("this project would run {several} commands that you have not trusted"), "They"),
     };
-    let masker = context.masker();
-    let lines: String =
-        unknown.iter().map(|item| format!("  {}\n", masker.mask(&item.to_string()))).collect();
+    let lines: String = unknown.iter().map(|item| format!("  {}\n", item.shown(masker))).collect();
     Complaint::usage(what)
         .why(format!(
             "{lines}{it} came with the project and would run with your rights. Nothing was started."
@@ -233,12 +241,11 @@ fn refusal(context: &Context, unknown: &[&Item]) -> Complaint {
 }
 
 /// Shows the items and asks whether they may run. Only where somebody can answer.
-pub(crate) fn ask(context: &Context, items: &[&Item]) -> Result<bool, Complaint> {
-    let masker = context.masker();
+pub(crate) fn ask(items: &[&Item], masker: &Masker) -> Result<bool, Complaint> {
     let mut err = stderr().lock();
     writeln!(err, "[?] This project came with commands that would run with your rights:")?;
     for item in items {
-        writeln!(err, "      {}", masker.mask(&item.to_string()))?;
+        writeln!(err, "      {}", item.shown(masker))?;
     }
     write!(err, "    [y] run them here from now on, [N] not: ")?;
     err.flush()?;
@@ -288,6 +295,23 @@ mod tests {
     #[test]
     fn what_is_shown_is_what_runs() {
         let item = agent(&["sh", "-c", "rm -rf ~\r\u{1b}[2Kmake test \u{202e}x"]);
-        assert_eq!(item.to_string(), "agent `mine`: sh -c 'rm -rf ~\\r\\u{1b}[2Kmake test \\u{202e}x'");
+        let shown = "agent `mine`: sh -c 'rm -rf ~\\r\\u{1b}[2Kmake test \\u{202e}x'";
+        assert_eq!(item.shown(&Masker::new([])), shown);
+        for c in "\u{2028}\u{2029}\u{feff}\u{ad}\u{e0041}\u{9b}\u{a0}\u{3164}\u{fe0f}".chars() {
+            let item = Item::Verify { command: format!("make{c}test") };
+            let shown = item.shown(&Masker::new([]));
+            assert_eq!(shown, format!("check: make{}test", c.escape_default()));
+        }
+    }
+
+    #[test]
+    fn a_command_with_something_masked_in_it_hides_something() {
+        let masker = Masker::new([]);
+        let hides = |item: Item| item.hides_something(&masker);
+        assert!(hides(agent(&["sh", "-c", "eval \"$1\"", "password=", "touch here"])));
+        assert!(hides(Item::Verify { command: "curl -H 'Authorization: Bearer 0123456789abcdef'".into() }));
+        assert!(!hides(agent(&["sh", "-c", "make test"])));
+        let token = Item::Agent { name: "token".into(), argv: vec!["sh".into(), "make".into()] };
+        assert_eq!((token.shown(&masker).as_str(), hides(token)), ("agent `token`: sh make", false));
     }
 }

@@ -3,6 +3,11 @@
 //! Agents, documents and file names are strangers. What they write may neither steer a terminal (escape sequences, which
 //! are made of control characters) nor make a line read differently from what it says (bidi overrides, invisible
 //! characters).
+//!
+//! Four ways, by what is shown: [`clean`] for a line to be read, [`clean_block`] for a text to be read, [`escaped`] for names
+//! and commands that are typed or run, [`escaped_json`] for programs.
+
+use std::{borrow::Cow, fmt::Write};
 
 use tribunal_core::text::fold_line;
 use unicode_width::UnicodeWidthChar;
@@ -11,7 +16,7 @@ use unicode_width::UnicodeWidthChar;
 const MARKS: usize = 4;
 
 /// One line of what a stranger wrote, fit for any screen.
-pub(crate) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     // Blanks control the line, too: they are folded, not dropped. First away with what nobody sees, or a word of it would
     // leave two blanks behind.
     let visible: String = text.chars().filter(|c| c.is_whitespace() || may_show(*c)).collect();
@@ -23,12 +28,58 @@ pub(crate) fn clean(text: &str) -> String {
     fold_line(&visible).chars().filter(few_marks).collect()
 }
 
-/// Neither a control character nor one that only formats: joiners, bidi marks, selectors, tags.
+/// A text of several lines: line ends and tabs stay, whatever else may not reach a screen is shown by its number.
+pub fn clean_block(text: &str) -> String {
+    let mut rest = text.chars().peekable();
+    let mut out = String::new();
+    while let Some(c) = rest.next() {
+        let ends_line = c == '\n' || (c == '\r' && rest.peek() == Some(&'\n'));
+        // They only say how the character before them is drawn, and stand behind half of all signs that agents like.
+        let selects = matches!(c, '\u{fe0e}' | '\u{fe0f}');
+        if ends_line || selects || c == '\t' || may_show(c) {
+            out.push(c);
+        } else {
+            out.extend(c.escape_default());
+        }
+    }
+    out
+}
+
+/// One line with nothing left out: whatever may not reach a screen, and every blank but the plain one, by its number.
+pub fn escaped(text: &str) -> String {
+    let plain = |c: char| c == ' ' || (may_show(c) && !c.is_whitespace());
+    let mut out = String::new();
+    for c in text.chars() {
+        if plain(c) { out.push(c) } else { out.extend(c.escape_default()) }
+    }
+    out
+}
+
+/// The same JSON, with whatever may not reach a screen by its number. Between strings there are only line ends of ours.
+pub fn escaped_json(json: &str) -> Cow<'_, str> {
+    let plain = |c: char| c == '\n' || may_show(c);
+    if json.chars().all(plain) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::new();
+    for c in json.chars() {
+        if plain(c) {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Neither a control character nor one that only formats or fills: joiners, bidi marks, selectors, tags, empty letters.
 pub(crate) fn may_show(c: char) -> bool {
     let formats = matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e0fff}');
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}');
     !c.is_control() && !formats
 }
 
@@ -71,6 +122,36 @@ mod tests {
         assert_eq!(clean("\u{202e}txt.exe\u{202c} \u{2066}x\u{2069}\u{200f}"), "txt.exe x");
         assert_eq!(clean("a\u{200b}b\u{feff}c\u{e0041}"), "abc");
         assert_eq!(clean("\u{202e}\ta \u{200b} b\u{2028}c"), "a b c");
+    }
+
+    /// One of every kind that must not pass, with line ends and tabs left aside.
+    const HOSTILE: &str = "\x1b\x07\x7f\u{85}\u{9b}\u{ad}\u{34f}\u{61c}\u{115f}\u{180b}\u{200b}\u{200f}\u{2028}\u{2029}\u{202e}\
+                           \u{2060}\u{2066}\u{3164}\u{fe00}\u{feff}\u{fff9}\u{1d173}\u{e0001}\u{e0041}\u{e01ef}";
+
+    #[test]
+    fn a_block_keeps_its_lines_and_names_what_it_does_not_show() {
+        assert_eq!(clean_block("a\tb\r\n\n  c\n"), "a\tb\r\n\n  c\n");
+        assert_eq!(clean_block("over\rwritten\x1b[2J\u{9b}31m"), "over\\rwritten\\u{1b}[2J\\u{9b}31m");
+        assert_eq!(clean_block("\u{202e}txt.exe ⚠\u{fe0f}"), "\\u{202e}txt.exe ⚠\u{fe0f}");
+        assert!(clean_block(HOSTILE).is_ascii() && clean(HOSTILE).is_empty());
+    }
+
+    #[test]
+    fn what_is_typed_or_run_is_shown_whole() {
+        assert_eq!(escaped("a 'b' \\ é 審"), "a 'b' \\ é 審");
+        assert_eq!(escaped("a\tb\nc\u{a0}d\u{3000}\u{fe0f}"), "a\\tb\\nc\\u{a0}d\\u{3000}\\u{fe0f}");
+        assert!(escaped(HOSTILE).is_ascii());
+    }
+
+    #[test]
+    fn json_means_the_same_and_steers_nothing() {
+        for text in [HOSTILE, "plain\n\ttext é \"quoted\" \\u0041", ""] {
+            let json = serde_json::to_string_pretty(&serde_json::json!({ "text": text })).unwrap();
+            let safe = escaped_json(&json);
+            assert!(safe.chars().all(|c| c == '\n' || may_show(c)), "{safe}");
+            let back: serde_json::Value = serde_json::from_str(&safe).unwrap();
+            assert_eq!(back["text"], text);
+        }
     }
 
     #[test]

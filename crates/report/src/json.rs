@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use tribunal_core::event::Entry;
 
-use crate::Reporter;
+use crate::{Reporter, escaped_json};
 
 #[derive(Debug)]
 pub struct JsonLines<W> {
@@ -19,8 +19,7 @@ impl<W: Write> JsonLines<W> {
 
 impl<W: Write> Reporter for JsonLines<W> {
     fn entry(&mut self, entry: &Entry) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out, entry)?;
-        writeln!(self.out)?;
+        writeln!(self.out, "{}", escaped_json(&serde_json::to_string(entry)?))?;
         self.out.flush()
     }
 }

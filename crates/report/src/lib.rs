@@ -16,6 +16,7 @@ pub mod tables;
 mod verbose;
 mod words;
 
+pub use columns::{clean, clean_block, escaped, escaped_json};
 pub use filter::{Filter, Wanted};
 pub use json::JsonLines;
 pub use lines::Lines;

@@ -21,7 +21,7 @@ use tribunal_core::{
 };
 
 use crate::{
-    Mode, Reporter,
+    Mode, Reporter, clean, escaped,
     style::{Screen, Style},
     words,
 };
@@ -76,7 +76,7 @@ impl<W: Write> Lines<W> {
         let fixing = if settings.fix { "" } else { ", review only" };
         let about =
             format!("agents: {} · tier {} · goal {}{fixing}", names.join(", "), settings.tier, settings.goal);
-        let about = self.screen.paint(Style::Dim, &about);
+        let about = self.screen.paint(Style::Dim, &self.screen.wrap(0, &about));
         self.line(0, &about)
     }
 
@@ -218,7 +218,7 @@ impl<W: Write> Lines<W> {
             self.line(0, &left)?;
         }
         if let Some(tracker) = self.view.tracker() {
-            let tracker = tracker.to_string();
+            let tracker = escaped(tracker);
             self.line(2, &format!("tracker: {tracker}"))?;
         }
         let decisions: Vec<String> =
@@ -229,7 +229,7 @@ impl<W: Write> Lines<W> {
         }
         for (index, step) in words::next_steps(&self.view, &self.screen.program).iter().enumerate() {
             let lead = if index == 0 { "next:" } else { "" };
-            self.line(2, &format!("{lead:<6}{step}"))?;
+            self.line(2, &format!("{lead:<6}{}", escaped(step)))?;
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl<W: Write> Lines<W> {
             Event::RunResumed { life } => {
                 let subject = self.view.settings.as_ref().map(|settings| settings.subject.title());
                 let text = format!("run {} goes on: review of {}", entry.run, subject.unwrap_or_default());
-                let text = self.screen.paint(Style::Bold, &text);
+                let text = self.screen.paint(Style::Bold, &clean(&text));
                 self.line(0, &format!("{text} (start {life})"))
             }
             Event::SettingsChanged { .. } => self.line(2, "changed settings were taken in"),
@@ -341,6 +341,7 @@ impl<W: Write> Reporter for Lines<W> {
             [.., "review", role] | [.., "review", role, "again"] => (*role).to_string(),
             _ => progress.key.to_string(),
         };
+        let name = clean(&name);
         let text = self.screen.fit(19, &progress.text);
         let line = self.screen.paint(Style::Dim, &format!("· {name:<14}{text}"));
         self.line(2, &line)

@@ -12,6 +12,7 @@ use tribunal_core::{
 
 use crate::{
     calls::Call,
+    clean, escaped,
     style::{Screen, Style},
     words,
 };
@@ -40,7 +41,7 @@ pub fn runs(standings: &[Standing<'_>], screen: &Screen) -> String {
     let mut out = String::new();
     for standing in standings {
         let view = standing.view;
-        let run = view.run.as_ref().map_or("", |run| run.as_str());
+        let run = run_of(view);
         let subject = view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
         let style = style_of(standing);
         let word = screen.paint(style, &format!("{:<9}", standing.word()));
@@ -53,6 +54,11 @@ pub fn runs(standings: &[Standing<'_>], screen: &Screen) -> String {
         );
     }
     out
+}
+
+/// The run's id as it can be typed.
+fn run_of(view: &RunView) -> String {
+    view.run.as_ref().map(|run| escaped(run.as_str())).unwrap_or_default()
 }
 
 fn style_of(standing: &Standing<'_>) -> Style {
@@ -68,13 +74,13 @@ fn style_of(standing: &Standing<'_>) -> Style {
 pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
     let view = standing.view;
     let mut out = String::new();
-    let run = view.run.as_ref().map_or("", |run| run.as_str());
-    let subject = view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
+    let run = run_of(view);
+    let subject = view.settings.as_ref().map(|settings| clean(&settings.subject.title())).unwrap_or_default();
     let word = screen.paint(style_of(standing), standing.word());
-    let _ = writeln!(out, "{} {word} · {subject}", screen.paint(Style::Bold, run));
+    let _ = writeln!(out, "{} {word} · {subject}", screen.paint(Style::Bold, &run));
     match view.summary() {
         Some(summary) => {
-            let _ = writeln!(out, "  {}{}", summary.reason.row().says, detail(summary));
+            let _ = writeln!(out, "  {}{}", summary.reason.row().says, clean_detail(summary));
             let _ = writeln!(out, "  {} · {}", words::tally(&view.counts()), words::spent(summary));
         }
         None => {
@@ -91,7 +97,7 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
             writeln!(out, "  {}; for gates {}, {}", words::confidence(found), found.for_gates, found.band);
     }
     if let Some(tracker) = view.tracker() {
-        let _ = writeln!(out, "  tracker: {tracker}");
+        let _ = writeln!(out, "  tracker: {}", escaped(tracker));
     }
     let mut steps = crate::next_steps(view, &screen.program);
     if standing.word() == "died" {
@@ -99,20 +105,21 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
     }
     for (index, step) in steps.iter().enumerate() {
         let lead = if index == 0 { "next:" } else { "" };
-        let _ = writeln!(out, "  {lead:<6}{step}");
+        let _ = writeln!(out, "  {lead:<6}{}", escaped(step));
     }
     out
 }
 
-fn detail(summary: &Summary) -> String {
-    if summary.detail == summary.reason.row().says { String::new() } else { format!(": {}", summary.detail) }
+fn clean_detail(summary: &Summary) -> String {
+    let says = summary.reason.row().says;
+    if summary.detail == says { String::new() } else { format!(": {}", clean(&summary.detail)) }
 }
 
 /// Findings with their evidence and the last thing that happened to them.
 pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Screen) -> String {
     let mut out = String::new();
     for finding in findings {
-        let place = finding.place.as_ref().map(ToString::to_string).unwrap_or_default();
+        let place = finding.place.as_ref().map(|place| clean(&place.to_string())).unwrap_or_default();
         let found = finding.found.map(|found| format!("  ({found})")).unwrap_or_default();
         let head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
         let head = screen.severity(finding.severity, &head);
@@ -137,8 +144,10 @@ pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Sc
 
 /// One line a call of an agent: what it was sent, and with `answers` what came back. `bytes` knows how long a blob is.
 pub fn calls(calls: &[Call<'_>], answers: bool, bytes: &dyn Fn(&Hash) -> Option<u64>) -> String {
-    let key = calls.iter().map(|call| call.key.as_str().len()).max().unwrap_or_default();
-    let agent = calls.iter().map(|call| call.task.agent.as_str().len()).max().unwrap_or_default();
+    let name = |call: &Call<'_>| (escaped(call.key.as_str()), clean(call.task.agent.as_str()));
+    let names: Vec<(String, String)> = calls.iter().map(name).collect();
+    let key = names.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
+    let agent = names.iter().map(|(_, agent)| agent.len()).max().unwrap_or_default();
     let blob = |hash: Option<&Hash>| match hash {
         None => format!("{:>9}        {:<12}", "-", ""),
         Some(hash) => match bytes(hash) {
@@ -147,9 +156,8 @@ pub fn calls(calls: &[Call<'_>], answers: bool, bytes: &dyn Fn(&Hash) -> Option<
         },
     };
     let mut out = String::new();
-    for call in calls {
-        let who =
-            format!("{:<key$}  {:<agent$}  {:<8}", call.key.as_str(), call.task.agent.as_str(), call.driver);
+    for (call, (keyed, asked)) in calls.iter().zip(&names) {
+        let who = format!("{keyed:<key$}  {asked:<agent$}  {:<8}", clean(&call.driver));
         let answer = if answers { format!("  →{}", blob(call.output())) } else { String::new() };
         let _ = writeln!(out, "{}", format!("{who}{}{answer}", blob(call.prompt())).trim_end());
     }
@@ -160,13 +168,13 @@ pub fn calls(calls: &[Call<'_>], answers: bool, bytes: &dyn Fn(&Hash) -> Option<
 pub fn decisions<'a>(waiting: impl IntoIterator<Item = &'a RunView>, screen: &Screen) -> String {
     let mut out = String::new();
     for view in waiting {
-        let run = view.run.as_ref().map_or("", |run| run.as_str());
+        let run = run_of(view);
         for decision in view.waiting() {
             let name = screen.paint(Style::Bold, &format!("{run}.{}", decision.id));
-            let _ = writeln!(out, "{name} for {}", decision.owner);
+            let _ = writeln!(out, "{name} for {}", clean(&decision.owner));
             let _ = writeln!(out, "{}", screen.wrap(2, &decision.question));
             for choice in &decision.choices {
-                let _ = writeln!(out, "  {:<8} {}", choice.key, choice.label);
+                let _ = writeln!(out, "  {:<8} {}", escaped(&choice.key), clean(&choice.label));
             }
         }
     }

@@ -1,12 +1,18 @@
 //! Reclaiming space in `.tribunal`: what no run will ever read again.
 //!
 //! Copies of runs that ended, temporary files of processes that died, blobs that no entry names, and, only if asked for,
-//! whole runs that ended long ago. A run that waits, is parked, was halted or is worked on is never touched, nor the
-//! originals of a run that is kept. What it cannot make sense of stays.
+//! whole runs that ended long ago. A run that waits, is parked, was halted or of which a process is left is never touched,
+//! nor the originals of a run that is kept. What it cannot make sense of stays: a folder goes only if it is named after a run
+//! of this journal or holds nothing but copies as `copies` makes them. No link is followed; where our own folders are links,
+//! nothing is done at all.
+//!
+//! The journal's file is made shorter only while no run is held, and only if it is short enough for that to be quick
+//! ([`QUICK`]), unless somebody asks for more: a run that starts in that moment waits for it, and would give up if it took
+//! too long.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -16,17 +22,37 @@ use tribunal_core::{
     reason::Outcome,
     view::{Phase, RunView},
 };
-use tribunal_store::{Store, StoreError, Sweep, Swept, sweep};
+use tribunal_store::{Store, StoreError, Sweep, Swept, compact, sweep};
 
-use crate::{files, project::Project, run::Runner};
+use crate::{
+    copies::Copy,
+    files,
+    project::Project,
+    run::{Hold, Runner},
+};
+
+/// A journal up to this length is written anew in a second or two; who writes waits much longer than that.
+const QUICK: u64 = 64 << 20;
 
 /// What may go.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
     /// Also whole runs that came to a good end before this wall time.
     pub runs_before_ms: Option<u64>,
+    /// Make the journal's file shorter however long that takes.
+    pub compact: bool,
     /// Only say what would go.
     pub dry: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum GcError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{path} is a link")]
+    Link { path: String },
+    #[error("{path}: {cause}")]
+    Unseen { path: String, cause: io::Error },
 }
 
 /// Something on disk that went.
@@ -46,8 +72,10 @@ pub struct Collected {
     /// Texts from before those runs.
     pub originals: Vec<Item>,
     pub journal: Swept,
-    /// Runs that are worked on; while there are any the journal is not compacted.
+    /// Runs of which a process is left; while there are any the journal's file is not made shorter.
     pub live: Vec<RunId>,
+    /// So much of the journal's file is empty, and giving it back would take long.
+    pub put_off: Option<u64>,
     /// What should have gone and could not be removed, with the cause.
     pub left: Vec<String>,
 }
@@ -60,33 +88,66 @@ impl Collected {
     }
 }
 
-pub fn collect(project: &Project, wish: &Wish) -> Result<Collected, StoreError> {
+pub fn collect(project: &Project, wish: &Wish) -> Result<Collected, GcError> {
+    refuse_links(project)?;
     // Folders first, then the journal: a run is recorded before it makes its first copy, so whatever is listed now and not
     // recorded then belongs to no run.
     let copies = folders(&project.home().join("work"));
     let store = Store::open_read_only(&project.home())?;
     let views = views(&store)?;
     drop(store);
-    let mut collected = Collected {
-        live: views.keys().filter(|run| Runner::is_live(project, run)).cloned().collect(),
-        runs: wish.runs_before_ms.map(|before| old(&views, before)).unwrap_or_default(),
-        ..Collected::default()
-    };
-    let gone: BTreeSet<&RunId> = collected.runs.iter().collect();
-    let ended = |run: &RunId| views.get(run).is_none_or(|view| matches!(view.phase, Phase::Finished(_)));
-    let copies = copies.into_iter().filter(|(run, _)| ended(run) && !collected.live.contains(run));
-    let originals =
-        folders(&project.home().join("originals")).into_iter().filter(|(run, _)| gone.contains(run));
+    let live = held(project, views.keys());
+    let old = wish.runs_before_ms.map(|before| old(&views, before)).unwrap_or_default();
+    let runs: Vec<RunId> = old.into_iter().filter(|run| !live.contains(run)).collect();
+    let gone: BTreeSet<&RunId> = runs.iter().collect();
+    let copies = copies.into_iter().filter(|(run, folder)| match views.get(run) {
+        Some(view) => matches!(view.phase, Phase::Finished(_)) && !live.contains(run),
+        None => holds_only_copies(folder),
+    });
+    let originals = folders(&project.home().join("originals"));
+    let originals = originals.into_iter().filter(|(run, _)| gone.contains(run));
     let (copies, originals): (Vec<_>, Vec<_>) = (copies.collect(), originals.collect());
-    let compact = collected.live.is_empty();
-    collected.journal =
-        sweep(&project.home(), &Sweep { runs: collected.runs.clone(), dry: wish.dry, compact })?;
+    let journal = sweep(&project.home(), &Sweep { runs: runs.clone(), dry: wish.dry })?;
+    let mut collected = Collected { runs, journal, live, ..Collected::default() };
     let mut remover = Remover { root: project.root(), dry: wish.dry, left: Vec::new() };
     collected.copies = remover.remove(copies.into_iter().map(|(_, path)| path));
     collected.originals = remover.remove(originals.into_iter().map(|(_, path)| path));
     collected.temporary = remover.remove(litter(project, &views));
     collected.left = remover.left;
+    if !wish.dry {
+        shorten(project, wish, &mut collected)?;
+    }
     Ok(collected)
+}
+
+/// A link in the place of a folder of ours would let us remove what is not ours.
+fn refuse_links(project: &Project) -> Result<(), GcError> {
+    for name in [".tribunal", ".tribunal/work", ".tribunal/originals"] {
+        match fs::symlink_metadata(project.root().join(name)) {
+            Ok(meta) if meta.is_symlink() => return Err(GcError::Link { path: name.to_string() }),
+            Ok(_) => {}
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+            Err(cause) => return Err(GcError::Unseen { path: name.to_string(), cause }),
+        }
+    }
+    Ok(())
+}
+
+/// Runs of which a process is left, be it only a keeper that is ending agents.
+fn held<'a>(project: &Project, runs: impl IntoIterator<Item = &'a RunId>) -> Vec<RunId> {
+    runs.into_iter().filter(|run| Runner::hold(project, run) != Hold::Free).cloned().collect()
+}
+
+/// Looks once more, also at runs that were not there before: since the first look one may have been started or resumed.
+fn shorten(project: &Project, wish: &Wish, collected: &mut Collected) -> Result<(), StoreError> {
+    collected.live = held(project, &Store::open_read_only(&project.home())?.runs()?);
+    if !collected.live.is_empty() {
+        return Ok(());
+    }
+    let compacted = compact(&project.home(), if wish.compact { u64::MAX } else { QUICK })?;
+    collected.journal.file_after = compacted.bytes;
+    collected.put_off = compacted.put_off;
+    Ok(())
 }
 
 fn views(store: &Store) -> Result<BTreeMap<RunId, RunView>, StoreError> {
@@ -107,21 +168,44 @@ fn old(views: &BTreeMap<RunId, RunView>, before_ms: u64) -> Vec<RunId> {
     old.map(|(run, _)| run.clone()).collect()
 }
 
-/// Folders that are named after a run.
+/// Folders, and no links to any, by the runs they would be named after.
 fn folders(folder: &Path) -> Vec<(RunId, PathBuf)> {
-    let items = fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = items.filter(|item| item.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.map(|item| (RunId::new(item.file_name().to_string_lossy()), item.path())).collect()
+    let named = |path: PathBuf| Some((RunId::new(path.file_name()?.to_str()?), path));
+    inside(folder).into_iter().filter(|path| is_folder(path)).filter_map(named).collect()
 }
 
-/// Temporary files of dead processes, where Tribunal writes: beside subjects, trackers, decisions and originals.
+fn inside(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|item| item.path()).collect()
+}
+
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+}
+
+/// Whether a folder of a run that nobody knows has our layout, `KEY` or `KEY/NUMBER`, and nothing else in it.
+fn holds_only_copies(folder: &Path) -> bool {
+    let is_copy = |path: &PathBuf| {
+        let copy = Copy::at(path.clone());
+        is_folder(path) && is_folder(&copy.tree()) && copy.is_complete()
+    };
+    let all = |folder: &Path, fits: &dyn Fn(&PathBuf) -> bool| {
+        let items = inside(folder);
+        !items.is_empty() && items.iter().all(fits)
+    };
+    all(folder, &|desk| is_copy(desk) || (is_folder(desk) && all(desk, &is_copy)))
+}
+
+/// Temporary files of dead processes, where Tribunal writes: beside subjects, trackers, decisions and originals. A journal
+/// may have come with a clone: what it names outside the project is not looked at.
 fn litter(project: &Project, views: &BTreeMap<RunId, RunView>) -> Vec<PathBuf> {
     let mut places = BTreeSet::from([project.home()]);
     for (run, view) in views {
         let Some(settings) = &view.settings else { continue };
         places.extend(files::places(project, run, settings));
     }
-    places.iter().flat_map(|folder| files::left_behind(folder)).collect()
+    let inside = places.iter().filter(|folder| project.leads_out(folder).is_none());
+    let plain = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    inside.flat_map(|folder| files::left_behind(folder)).filter(plain).collect()
 }
 
 struct Remover<'a> {
@@ -136,7 +220,7 @@ impl Remover<'_> {
         for path in paths {
             let relative = path.strip_prefix(self.root).unwrap_or(&path).to_path_buf();
             let bytes = size(&path);
-            let done = match (self.dry, path.is_dir()) {
+            let done = match (self.dry, is_folder(&path)) {
                 (true, _) => Ok(()),
                 (false, true) => fs::remove_dir_all(&path),
                 (false, false) => fs::remove_file(&path),
@@ -157,4 +241,64 @@ fn size(path: &Path) -> u64 {
         return meta.len();
     }
     fs::read_dir(path).into_iter().flatten().flatten().map(|item| size(&item.path())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A project with a journal without runs, and something beside it that is not ours.
+    fn project() -> (tempfile::TempDir, Project) {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::at(folder.path().join("project"));
+        project.prepare_home().unwrap();
+        Store::open(&project.home()).unwrap();
+        fs::create_dir_all(folder.path().join("scratch/thesis")).unwrap();
+        fs::write(folder.path().join("scratch/thesis/draft.md"), "three years\n").unwrap();
+        (folder, project)
+    }
+
+    fn copy(project: &Project, path: &str) {
+        fs::write(project.root().join("plan.md"), "# Plan\n").unwrap();
+        Copy::at(project.home().join("work").join(path)).make(project.root(), "plan.md").unwrap();
+    }
+
+    #[test]
+    fn where_our_folders_are_links_nothing_is_done() {
+        for name in ["work", "originals"] {
+            let (folder, project) = project();
+            symlink(folder.path().join("scratch"), project.home().join(name)).unwrap();
+            let refused = collect(&project, &Wish::default()).unwrap_err();
+            assert_eq!(refused.to_string(), format!(".tribunal/{name} is a link"));
+            assert!(folder.path().join("scratch/thesis/draft.md").exists());
+        }
+        let (folder, project) = project();
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(project.home(), &elsewhere).unwrap();
+        symlink(&elsewhere, project.home()).unwrap();
+        assert_eq!(collect(&project, &Wish::default()).unwrap_err().to_string(), ".tribunal is a link");
+    }
+
+    #[test]
+    fn only_what_has_our_layout_goes_and_links_stay() {
+        let (folder, project) = project();
+        let work = project.home().join("work");
+        copy(&project, "ours-0000/round-1.freeze");
+        copy(&project, "ours-0000/round-1.fix.1/1");
+        copy(&project, "mixed-0000/round-1.freeze");
+        fs::write(work.join("mixed-0000/notes.md"), "mine\n").unwrap();
+        fs::create_dir_all(work.join("empty-0000")).unwrap();
+        fs::create_dir_all(work.join("half-0000/round-1.freeze/tree")).unwrap();
+        symlink(folder.path().join("scratch"), work.join("link-0000")).unwrap();
+        let collected = collect(&project, &Wish::default()).unwrap();
+        let gone: Vec<&Path> = collected.copies.iter().map(|item| item.path.as_path()).collect();
+        assert_eq!(gone, [Path::new(".tribunal/work/ours-0000")]);
+        assert!(!work.join("ours-0000").exists());
+        for kept in ["mixed-0000/notes.md", "empty-0000", "half-0000/round-1.freeze/tree", "link-0000/thesis"]
+        {
+            assert!(work.join(kept).exists(), "{kept}");
+        }
+    }
 }

@@ -22,4 +22,4 @@ pub mod subject;
 
 pub use host::{Seen, Stop};
 pub use project::Project;
-pub use run::{RunError, Runner};
+pub use run::{Hold, RunError, Runner};

@@ -84,6 +84,18 @@ pub struct Runner {
     pub stop: watch::Receiver<Stop>,
 }
 
+/// Whether processes of a run are left, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    Free,
+    /// This process works on it.
+    By(Identity),
+    /// Who worked on it is dead; its keepers are still ending its agents.
+    Ending,
+    /// Somebody who did not say who.
+    Unknown,
+}
+
 impl Runner {
     /// Starts a run and takes it to its end. `sink` sees every entry as soon as it is durable.
     pub async fn start(
@@ -171,6 +183,18 @@ impl Runner {
     /// The process that works on the run.
     pub fn process_of(project: &Project, run: &RunId) -> Option<Identity> {
         locks::holder(&project.locks(), &run_lock(run))?.process
+    }
+
+    /// Who holds the run right now.
+    pub fn hold(project: &Project, run: &RunId) -> Hold {
+        let (locks, what) = (project.locks(), run_lock(run));
+        if !locks::is_held(&locks, &what) {
+            return Hold::Free;
+        }
+        match locks::holder(&locks, &what) {
+            Some(holder) => holder.process.map_or(Hold::Unknown, Hold::By),
+            None => Hold::Ending,
+        }
     }
 
     /// Returns when no process of the run is left; false: some still were when the patience ended.

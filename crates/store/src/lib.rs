@@ -18,5 +18,5 @@ pub use error::StoreError;
 pub use rusqlite::version as sqlite_version;
 pub use schema::FORMAT;
 pub use store::{Store, StoredRequest};
-pub use sweep::{Sweep, Swept, sweep};
+pub use sweep::{Compacted, Sweep, Swept, compact, sweep};
 pub use writer::{Batch, NewEntry};

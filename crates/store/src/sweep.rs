@@ -29,8 +29,6 @@ pub struct Sweep {
     pub runs: Vec<RunId>,
     /// Only say what would go.
     pub dry: bool,
-    /// Give the space back to the disk: takes as long as writing the file anew, and keeps others waiting meanwhile.
-    pub compact: bool,
 }
 
 /// What was taken out.
@@ -45,24 +43,61 @@ pub struct Swept {
     pub file_after: u64,
 }
 
-/// Sweeps the journal of a project. Runs that go on meanwhile wait for a moment and lose nothing.
+/// The file after giving space back to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compacted {
+    pub bytes: u64,
+    /// It is worth it, but the file was too long to keep others waiting for it; so much of it is empty.
+    pub put_off: Option<u64>,
+}
+
+/// Sweeps the journal of a project. Runs that go on meanwhile wait for a moment and lose nothing. The file keeps its length:
+/// see [`compact`].
 pub fn sweep(folder: &Path, wish: &Sweep) -> Result<Swept, StoreError> {
+    let (mut connection, path) = open(folder)?;
+    take_out(&mut connection, wish).map_err(|cause| database(&path, cause))
+}
+
+/// Gives empty space back to the disk, where there is enough of it. That takes as long as writing the file anew, and whoever
+/// wants to write meanwhile waits, and gives up after a while: so it is not done for a file of more than `most` bytes.
+pub fn compact(folder: &Path, most: u64) -> Result<Compacted, StoreError> {
+    let (connection, path) = open(folder)?;
+    shrink(&connection, most).map_err(|cause| database(&path, cause))
+}
+
+fn open(folder: &Path) -> Result<(Connection, PathBuf), StoreError> {
     let path = folder.join(FILE);
     if let Some(kind) = place::network(folder) {
         return Err(StoreError::Network { path: folder.to_path_buf(), kind });
     }
-    let mut connection = Connection::open(&path).map_err(|cause| database(&path, cause))?;
+    let connection = Connection::open(&path).map_err(|cause| database(&path, cause))?;
     check(&connection, &path, true)?;
-    let swept = take_out(&mut connection, wish).map_err(|cause| database(&path, cause))?;
-    Ok(swept)
+    connection.busy_timeout(BUSY).map_err(|cause| database(&path, cause))?;
+    Ok((connection, path))
 }
 
 fn database(path: &Path, cause: rusqlite::Error) -> StoreError {
     StoreError::Database { path: PathBuf::from(path), cause }
 }
 
+fn shrink(connection: &Connection, most: u64) -> rusqlite::Result<Compacted> {
+    let bytes = file_bytes(connection)?;
+    let empty = worth_giving_back(connection)?;
+    match empty {
+        None => return Ok(Compacted { bytes, put_off: None }),
+        Some(_) if bytes > most => return Ok(Compacted { bytes, put_off: empty }),
+        Some(_) => connection.execute_batch("VACUUM")?,
+    }
+    give_back_log(connection);
+    Ok(Compacted { bytes: file_bytes(connection)?, put_off: None })
+}
+
+/// A reader that is just looking keeps the log as it is; the next sweep gets it.
+fn give_back_log(connection: &Connection) {
+    let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
 fn take_out(connection: &mut Connection, wish: &Sweep) -> rusqlite::Result<Swept> {
-    connection.busy_timeout(BUSY)?;
     let before = file_bytes(connection)?;
     let behaviour = if wish.dry { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
     let transaction = connection.transaction_with_behavior(behaviour)?;
@@ -90,11 +125,7 @@ fn take_out(connection: &mut Connection, wish: &Sweep) -> rusqlite::Result<Swept
         transaction.prepare_cached("DELETE FROM blobs WHERE hash = ?1")?.execute([hash])?;
     }
     transaction.commit()?;
-    if wish.compact && worth_compacting(connection)? {
-        connection.execute_batch("VACUUM")?;
-    }
-    // A reader that is just looking keeps the log as it is; the next sweep gets it.
-    let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    give_back_log(connection);
     swept.file_after = file_bytes(connection)?;
     Ok(swept)
 }
@@ -105,11 +136,12 @@ fn file_bytes(connection: &Connection) -> rusqlite::Result<u64> {
     Ok(pages * size)
 }
 
-/// A tenth of the file is empty.
-fn worth_compacting(connection: &Connection) -> rusqlite::Result<bool> {
+/// The empty bytes, if they are a tenth of the file or more.
+fn worth_giving_back(connection: &Connection) -> rusqlite::Result<Option<u64>> {
     let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let free: u64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
-    Ok(free > 0 && free * 10 >= pages)
+    let size: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    Ok((free > 0 && free * 10 >= pages).then_some(free * size))
 }
 
 /// Blobs that no entry names, except entries of `doomed` runs; with their sizes.

@@ -8,7 +8,7 @@ use tribunal_core::{
     ids::{Hash, RunId},
     stamp::Stamp,
 };
-use tribunal_store::{Batch, FORMAT, NewEntry, Store, StoreError, Sweep, sweep};
+use tribunal_store::{Batch, FORMAT, NewEntry, Store, StoreError, Sweep, compact, sweep};
 
 /// A blob of a run, and an entry that names it; a long one goes into a blob itself.
 fn record(store: &Store, run: &str, id: &str, blob: &str, long: bool) {
@@ -55,11 +55,10 @@ fn blobs_that_no_entry_names_go() {
 fn a_run_goes_with_its_blobs_and_leaves_those_of_others() {
     let folder = project();
     let kept = Store::open_read_only(folder.path()).unwrap().entries(&RunId::new("new"), 0).unwrap();
-    let wish = Sweep { runs: vec![RunId::new("old")], compact: true, dry: false };
+    let wish = Sweep { runs: vec![RunId::new("old")], dry: false };
     let swept = sweep(folder.path(), &wish).unwrap();
     // Three blobs of its own: two texts, and the long entry itself.
     assert_eq!((swept.entries, swept.blobs), (3, 1 + 3));
-    assert!(swept.file_after < swept.file_before, "{swept:?}");
     let store = Store::open(folder.path()).unwrap();
     assert_eq!(store.runs().unwrap(), [RunId::new("new")]);
     assert_eq!(store.entries(&RunId::new("new"), 0).unwrap(), kept);
@@ -74,13 +73,26 @@ fn a_run_goes_with_its_blobs_and_leaves_those_of_others() {
 fn a_trial_says_the_same_and_changes_nothing() {
     let folder = project();
     let runs = vec![RunId::new("old")];
-    let said = sweep(folder.path(), &Sweep { runs: runs.clone(), compact: true, dry: true }).unwrap();
+    let said = sweep(folder.path(), &Sweep { runs: runs.clone(), dry: true }).unwrap();
     assert!(has(folder.path(), "of nobody"));
-    let done = sweep(folder.path(), &Sweep { runs, compact: true, dry: false }).unwrap();
+    let done = sweep(folder.path(), &Sweep { runs, dry: false }).unwrap();
     assert_eq!(
         (said.entries, said.entry_bytes, said.blobs, said.blob_bytes),
         (done.entries, done.entry_bytes, done.blobs, done.blob_bytes)
     );
+}
+
+#[test]
+fn the_file_gets_shorter_only_where_that_is_quick() {
+    let folder = project();
+    let swept = sweep(folder.path(), &Sweep { runs: vec![RunId::new("old")], dry: false }).unwrap();
+    let long = compact(folder.path(), swept.file_after - 1).unwrap();
+    assert_eq!(long.bytes, swept.file_after, "too long to keep others waiting");
+    let empty = long.put_off.unwrap();
+    assert!(empty > 100_000, "{empty}");
+    let short = compact(folder.path(), swept.file_after).unwrap();
+    assert!(short.put_off.is_none() && short.bytes <= long.bytes - empty, "{short:?}");
+    assert_eq!(compact(folder.path(), 0).unwrap(), short, "there is nothing left to give back");
 }
 
 #[test]

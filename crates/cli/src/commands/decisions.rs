@@ -9,7 +9,7 @@ use tribunal_core::{
     ids::{DecisionId, RunId},
     view::RunView,
 };
-use tribunal_report::tables;
+use tribunal_report::{escaped, tables};
 use tribunal_store::Store;
 
 use super::runs;
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
                     &json!({ "schema": "tribunal.answer/1", "run": run, "decision": decision.id }),
                 )?;
             } else {
-                writeln!(stdout(), "recorded; next: tribunal resume {run}")?;
+                writeln!(stdout(), "recorded; next: tribunal resume {}", escaped(run.as_str()))?;
             }
         }
         _ if context.json => {
@@ -75,7 +75,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             for (view, answered) in open.iter().filter(|(_, answered)| !answered.is_empty()) {
                 let run = view.run.as_ref().map_or("", |run| run.as_str());
                 let names: Vec<&str> = answered.iter().map(DecisionId::as_str).collect();
-                writeln!(stdout(), "{} answered, not yet taken in: tribunal resume {run}", names.join(", "))?;
+                let text = format!("{} answered, not yet taken in: tribunal resume {run}", names.join(", "));
+                writeln!(stdout(), "{}", escaped(&text))?;
             }
         }
     }

@@ -6,7 +6,7 @@ use tribunal_core::{
     finding::{FINDING_SCHEMA, Finding},
     view::RunView,
 };
-use tribunal_report::tables;
+use tribunal_report::{escaped, tables};
 
 use crate::{
     complaint::Complaint,
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
             findings: findings.into_iter().cloned().collect(),
         })?;
     } else if findings.is_empty() {
-        writeln!(stdout(), "run {run} has no such findings")?;
+        writeln!(stdout(), "run {} has no such findings", escaped(run.as_str()))?;
     } else {
         write!(stdout(), "{}", tables::findings(findings, &context.answers))?;
     }

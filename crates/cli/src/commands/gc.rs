@@ -6,6 +6,7 @@ use std::{
 };
 
 use tribunal_core::ids::RunId;
+use tribunal_report::escaped;
 use tribunal_runner::gc::{Collected, Item, Wish, collect};
 use tribunal_store::Store;
 
@@ -27,6 +28,9 @@ pub(crate) struct Arguments {
     /// With --runs: keep those that ended in the last so many days
     #[arg(long, value_name = "N", default_value_t = 30)]
     keep_days: u64,
+    /// Also make a long journal's file shorter; runs that start meanwhile wait, and may give up
+    #[arg(long)]
+    compact: bool,
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,
@@ -38,7 +42,11 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         let before = now.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
-        let wish = Wish { runs_before_ms: arguments.runs.then_some(before), dry: arguments.dry_run };
+        let wish = Wish {
+            runs_before_ms: arguments.runs.then_some(before),
+            compact: arguments.compact,
+            dry: arguments.dry_run,
+        };
         collect(&project, &wish)?
     } else {
         Collected::default()
@@ -96,7 +104,7 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
         let names: Vec<&str> = collected.runs.iter().map(RunId::as_str).take(NAMED).collect();
         let more = collected.runs.len() - names.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        writeln!(out, "  {}{more}", names.join(" "))?;
+        writeln!(out, "  {}{more}", escaped(&names.join(" ")))?;
     }
     match (collected.bytes(), dry_run) {
         (0, _) => writeln!(out, "nothing to remove")?,
@@ -106,12 +114,21 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
         }
     }
     for left in &collected.left {
-        writeln!(stderr(), "[W] could not be removed: {left}")?;
+        writeln!(stderr(), "[W] could not be removed: {}", escaped(left))?;
     }
     if let (Some(run), false) = (collected.live.first(), dry_run) {
+        let run = escaped(run.as_str());
         writeln!(
             stderr(),
             "[i] run {run} goes on: the journal's file gets smaller once it has ended: tribunal gc"
+        )?;
+    }
+    if let Some(empty) = collected.put_off {
+        writeln!(
+            stderr(),
+            "[i] {} of the journal's file are empty; giving them back takes a while, in which no run can start: \
+             tribunal gc --compact",
+            size(empty)
         )?;
     }
     Ok(())

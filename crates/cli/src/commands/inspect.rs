@@ -14,6 +14,7 @@ use tribunal_core::{
     brief::{Content, Said},
     finding::Evidence,
 };
+use tribunal_report::{clean_block, escaped};
 
 use crate::{
     complaint::{Complaint, NEGATIVE},
@@ -128,21 +129,21 @@ fn show(out: &mut impl Write, content: &Content, remarks: &[String]) -> Result<(
                         format!("absent under “{heading}”: {}", terms.join(", "))
                     }
                 };
-                writeln!(out, "  {:<9} {}", raised.severity.as_str(), raised.description)?;
-                writeln!(out, "            {evidence}")?;
+                writeln!(out, "  {:<9} {}", raised.severity.as_str(), escaped(&raised.description))?;
+                writeln!(out, "            {}", escaped(&evidence))?;
             }
         }
-        Content::Unreadable { message } => writeln!(out, "unreadable: {message}")?,
+        Content::Unreadable { message } => writeln!(out, "unreadable: {}", clean_block(message))?,
         Content::Fixes { claims } => {
             writeln!(out, "{}", count(claims.len(), "claim"))?;
             for claim in claims {
                 let said = if claim.said == Said::Fixed { "fixed" } else { "blocked" };
-                writeln!(out, "  {:<4} {said:<8} {}", claim.id.to_string(), claim.note)?;
+                writeln!(out, "  {:<4} {said:<8} {}", claim.id.to_string(), escaped(&claim.note))?;
             }
         }
     }
     for remark in remarks {
-        writeln!(out, "[W] {remark}")?;
+        writeln!(out, "[W] {}", escaped(remark))?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use tribunal_core::{
     settings::Settings,
     view::{Phase, RunView},
 };
+use tribunal_report::escaped;
 use tribunal_runner::Runner;
 use tribunal_store::Store;
 
@@ -62,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let store = Store::open_read_only(&project.home())?;
     let view = RunView::of(&store.entries(&run, 0)?);
     for problem in Runner::unusable_answers(&project, &view) {
-        writeln!(stderr(), "[W] an answer cannot be used and stays where it is: {problem}")?;
+        writeln!(stderr(), "[W] an answer cannot be used and stays where it is: {}", escaped(&problem))?;
     }
     drop(store);
     let changed = match (arguments.reload, &view.settings) {

@@ -16,7 +16,7 @@ use tribunal_core::{
     text::{find_section, sections},
     view::Phase,
 };
-use tribunal_report::tables::Standing;
+use tribunal_report::{escaped, tables::Standing};
 use tribunal_runner::{Project, subject};
 
 use super::runs;
@@ -153,7 +153,8 @@ fn point_out_unfinished(context: &Context, project: &Project, settings: &Setting
             let state = Standing { view: &view, live }.word();
             writeln!(
                 stderr(),
-                "[i] an earlier run on this file is {state}; to go on with it: tribunal resume {run}"
+                "[i] an earlier run on this file is {state}; to go on with it: tribunal resume {}",
+                escaped(run.as_str())
             )?;
         }
     }
@@ -199,10 +200,10 @@ fn plan(settings: &Settings, text: &str, context: &Context) -> Result<u8, Compla
         return Ok(0);
     }
     let mut out = stdout().lock();
-    writeln!(out, "{} would be reviewed; nothing was started", settings.subject.title())?;
+    writeln!(out, "{} would be reviewed; nothing was started", escaped(&settings.subject.title()))?;
     writeln!(out, "  level:    {level} (tier {})", settings.tier)?;
     for seat in &plan.panel {
-        writeln!(out, "  reviewer: {} by {}", seat.role, seat.agent)?;
+        writeln!(out, "  reviewer: {} by {}", seat.role, escaped(seat.agent.as_str()))?;
     }
     writeln!(out, "  prompts:  about {} tokens in round 1", plan.estimated_input_tokens)?;
     let limits = &settings.limits;
@@ -217,7 +218,7 @@ fn plan(settings: &Settings, text: &str, context: &Context) -> Result<u8, Compla
         limits.tokens
     )?;
     for verify in &settings.verify {
-        writeln!(out, "  verify:   {verify}")?;
+        writeln!(out, "  verify:   {}", escaped(verify))?;
     }
     Ok(0)
 }

@@ -6,7 +6,10 @@ use tribunal_core::{
     event::Entry,
     view::{Phase, RunView},
 };
-use tribunal_report::tables::{self, Standing};
+use tribunal_report::{
+    escaped,
+    tables::{self, Standing},
+};
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
@@ -69,7 +72,11 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         let runs = standings.iter().map(RunRow::of).collect();
         documents::print(&Runs { schema: "tribunal.runs/1", runs })?;
     } else if found.is_empty() {
-        writeln!(stdout(), "no runs yet in {}; start one: tribunal review FILE", project.root().display())?;
+        writeln!(
+            stdout(),
+            "no runs yet in {}; start one: tribunal review FILE",
+            escaped(&project.root().display().to_string())
+        )?;
     } else if standings.is_empty() {
         writeln!(stdout(), "no such runs; all of them: tribunal runs")?;
     } else {

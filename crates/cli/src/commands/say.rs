@@ -7,6 +7,7 @@ use tribunal_core::{
     effect::Request,
     view::{Phase, RunView},
 };
+use tribunal_report::escaped;
 use tribunal_runner::Runner;
 use tribunal_store::Store;
 
@@ -42,10 +43,11 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     if context.json {
         documents::print(&json!({ "schema": "tribunal.say/1", "run": run, "said": text, "running": live }))?;
     } else if live {
-        writeln!(stdout(), "run {run} will tell its agents from the next brief on")?;
+        writeln!(stdout(), "run {} will tell its agents from the next brief on", escaped(run.as_str()))?;
     } else {
         let resume = format!("{} resume {run}", context.answers.program);
-        writeln!(stdout(), "kept for run {run}; its agents are told from the next brief on: {resume}")?;
+        let text = format!("kept for run {run}; its agents are told from the next brief on: {resume}");
+        writeln!(stdout(), "{}", escaped(&text))?;
     }
     Ok(0)
 }

@@ -3,7 +3,10 @@
 use std::io::{Write, stdout};
 
 use tribunal_core::view::RunView;
-use tribunal_report::tables::{self, Standing};
+use tribunal_report::{
+    escaped,
+    tables::{self, Standing},
+};
 use tribunal_runner::Runner;
 
 use super::runs;
@@ -47,7 +50,11 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         let runs = standings.iter().map(RunRow::of).collect();
         documents::print(&Runs { schema: "tribunal.status/1", runs })?;
     } else if standings.is_empty() {
-        writeln!(stdout(), "no runs yet in {}; start one: tribunal review FILE", project.root().display())?;
+        writeln!(
+            stdout(),
+            "no runs yet in {}; start one: tribunal review FILE",
+            escaped(&project.root().display().to_string())
+        )?;
     }
     for standing in standings.iter().filter(|_| !context.json) {
         write!(stdout(), "{}", tables::status(standing, &context.answers))?;

@@ -11,7 +11,7 @@ use crate::{
     context::Context,
     documents::{self, Trust, TrustItem},
     settings::{all_items, gather},
-    trust::{Book, Item, ask},
+    trust::{Book, Item, ask, secret_in},
 };
 
 #[derive(Debug, clap::Args)]
@@ -45,13 +45,28 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         };
         return report(context, &project, &items, &book, &closing);
     }
+    let masker = context.masker();
+    let (hidden, new): (Vec<&Item>, Vec<&Item>) =
+        new.into_iter().partition(|item| item.hides_something(&masker));
     // Typing the command is the consent where nobody can be asked; it shows what it trusts.
-    if !arguments.yes && context.can_ask() && !ask(context, &new)? {
+    if !new.is_empty() && !arguments.yes && context.can_ask() && !ask(&new, &masker)? {
         writeln!(stderr(), "[i] nothing was trusted")?;
         return Ok(NEGATIVE);
     }
-    book.add(root, new.iter().copied())?;
+    if !new.is_empty() {
+        book.add(root, new.iter().copied())?;
+    }
     let new = new.len();
+    if let Some(hidden) = hidden.first() {
+        let complaint = secret_in(hidden, &masker);
+        return Err(match new {
+            0 => complaint,
+            new => complaint.todo(format!(
+                "the others are trusted now ({new}): {} trust --list",
+                context.answers.program
+            )),
+        });
+    }
     report(context, &project, &items, &book, &format!("{new} newly trusted; a changed command asks again"))
 }
 
@@ -103,7 +118,7 @@ fn report(
     for item in items {
         let word = if book.trusts(root, item) { "trusted" } else { "not trusted" };
         // Never cut, however narrow the screen is: what is hidden cannot be trusted.
-        writeln!(out, "{word:<12} {}", masker.mask(&item.to_string()))?;
+        writeln!(out, "{word:<12} {}", item.shown(&masker))?;
     }
     let gone = book.count(root).saturating_sub(items.iter().filter(|item| book.trusts(root, item)).count());
     if !items.is_empty() && gone > 0 {

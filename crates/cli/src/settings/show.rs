@@ -5,8 +5,8 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
-use tribunal_core::text::{cut, fold_line};
-use tribunal_report::{Screen, Style};
+use tribunal_core::text::cut;
+use tribunal_report::{Screen, Style, escaped};
 
 use super::{
     kind::{Kind, Value},
@@ -84,7 +84,7 @@ impl Line {
     fn value(&self) -> String {
         match &self.set {
             // A value can hold anything, also what a terminal would obey.
-            Some((value, _)) => fold_line(&with_unit(self.row.kind, value)),
+            Some((value, _)) => escaped(&with_unit(self.row.kind, value)),
             None => "-".to_string(),
         }
     }
@@ -206,9 +206,10 @@ fn draw_line(out: &mut String, line: &Line, root: &str, screen: &Screen) {
         None => (line.path.as_str(), 24),
         Some(_) => (line.path.as_str(), 45),
     };
+    let name = escaped(name);
     let style = if line.is_changed() { Style::Bold } else { Style::Plain };
     let allowed = line.row.kind.allowed();
-    let origin = line.origin(root);
+    let origin = escaped(&line.origin(root));
     match screen.width {
         Some(narrow) if narrow < 100 => {
             let value = cut(&line.value(), 14);
@@ -231,7 +232,7 @@ pub(crate) fn draw_file(reading: &Reading, name: &str, screen: &Screen) -> Strin
     for line in found(reading, name, Layer::Project) {
         let at = line.set.as_ref().and_then(|(_, origin)| origin.line).unwrap_or_default();
         let note = if line.row.used { "" } else { "  accepted; not used by this version" };
-        let text = format!("line {at:<4} {:<44} {:<14}{note}", line.path, line.value());
+        let text = format!("line {at:<4} {:<44} {:<14}{note}", escaped(&line.path), line.value());
         let _ = writeln!(out, "{}", fitting(screen, text.trim_end()));
     }
     for problem in &reading.problems {
@@ -246,7 +247,7 @@ pub(crate) fn draw_file(reading: &Reading, name: &str, screen: &Screen) -> Strin
 
 fn draw_problem(out: &mut String, problem: &Problem, screen: &Screen) {
     let line = problem.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-    let _ = writeln!(out, "[!] {line}{}", problem.what);
+    let _ = writeln!(out, "[!] {line}{}", escaped(&problem.what));
     if let Some(hint) = &problem.hint {
         let _ = writeln!(out, "{}", screen.wrap(4, hint));
     }

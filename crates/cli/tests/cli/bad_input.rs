@@ -202,7 +202,19 @@ fn a_secret_in_the_settings() {
     let ran = refused(&sandbox, &["review", "plan.md"]);
     assert!(!ran.err.contains(&token), "{}", ran.err);
     insta::assert_snapshot!(ran.err, @r"
-    [!] the settings contain what looks like a secret: [masked:github]
+    [!] the settings contain what looks like a secret: agent `mine`: agent --token [masked:github]
+        What cannot be shown cannot be trusted. Nothing was started.
+        1. put it into an environment variable that the agent or the check reads itself
+    ");
+}
+
+#[test]
+fn a_secret_in_the_person_s_own_settings() {
+    let sandbox = Sandbox::scripted(QUIET);
+    let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
+    let ran = refused(&sandbox, &["review", "plan.md", "--set", &format!("verify=[check {token}]")]);
+    insta::assert_snapshot!(ran.err, @r"
+    [!] the settings contain what looks like a secret: check [masked:github]
         Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.
         1. put it into an environment variable that the agent or the check reads itself
     ");

@@ -8,6 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
+use tribunal_core::ids::Hash;
 
 pub const TRIBUNAL: &str = env!("CARGO_BIN_EXE_tribunal");
 pub const PRD: &str = "_bmad-output/planning-artifacts/prd.md";
@@ -217,6 +218,15 @@ impl Ran {
         let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"));
         self.out.lines().map(parse).collect()
     }
+}
+
+/// Takes the lock of a run as another process would, with `says` in it.
+pub fn hold(sandbox: &Sandbox, run: &str, says: &str) -> fs::File {
+    let name = format!(".tribunal/locks/{}.lock", Hash::of(format!("run {run}").as_bytes()).short());
+    let file = fs::File::open(sandbox.path(&name)).unwrap();
+    file.lock().unwrap();
+    fs::write(sandbox.path(&name), says).unwrap();
+    file
 }
 
 /// Built with the workspace; `cargo test -p tribunal` alone does not build it.

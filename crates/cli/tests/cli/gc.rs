@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::{common::Sandbox, people::hanging};
+use crate::{
+    common::{Sandbox, hold},
+    people::hanging,
+};
 
 const SCRIPT: &str = "tasks:
   - task: 'round-1/review/*'
@@ -34,6 +37,13 @@ fn project() -> (Sandbox, [String; 3]) {
     assert!(!killed.unwrap().status.success());
     let died = sandbox.last_run();
     (sandbox, [resolved, waiting, died])
+}
+
+/// A copy of a run that the journal does not know.
+fn orphan(sandbox: &Sandbox) {
+    for file in ["tree/plan.md", "base", "manifest.json"] {
+        sandbox.write(&format!(".tribunal/work/nobody-0000/round-1.freeze/{file}"), "a copy\n");
+    }
 }
 
 /// All that a person can read of a run: its entries, and every text they name.
@@ -68,7 +78,8 @@ fn leftovers_go_and_what_is_needed_to_go_on_stays() {
     let (sandbox, [resolved, waiting, died]) = project();
     let copies = |run: &str| sandbox.path(&format!(".tribunal/work/{run}"));
     sandbox.write(&format!(".tribunal/work/{resolved}/round-1.freeze/tree/plan.md"), "a copy\n");
-    sandbox.write(".tribunal/work/nobody-0000/x", "a copy\n");
+    orphan(&sandbox);
+    sandbox.write(".tribunal/work/somebody/thesis.md", "not ours\n");
     sandbox.write(".tribunal-tmp-999999999@1@0-abc", "half a file");
     sandbox.write(".tribunal-tmp-mine", "not ours");
     for run in [&waiting, &died] {
@@ -84,7 +95,10 @@ fn leftovers_go_and_what_is_needed_to_go_on_stays() {
     );
     assert!(!copies(&resolved).exists() && !copies("nobody-0000").exists());
     assert!(copies(&waiting).exists() && copies(&died).exists());
-    assert!(sandbox.path(".tribunal-tmp-mine").exists());
+    assert!(
+        sandbox.path(".tribunal-tmp-mine").exists()
+            && sandbox.path(".tribunal/work/somebody/thesis.md").exists()
+    );
     assert_eq!(sandbox.litter().len(), 1);
     assert_eq!(sandbox.run(&["gc"]).out, "nothing to remove\n");
 }
@@ -115,7 +129,7 @@ fn a_run_that_goes_on_is_left_alone() {
 #[test]
 fn people_are_told_what_went() {
     let (sandbox, _) = project();
-    sandbox.write(".tribunal/work/nobody-0000/x", "a copy\n");
+    orphan(&sandbox);
     let out = sandbox.run(&["gc", "--runs", "--keep-days", "0", "--dry-run"]).out;
     let out = sandbox.normal(&out);
     // Sizes follow every word of the prompts.
@@ -127,4 +141,36 @@ fn people_are_told_what_went() {
     would remove 1 run
       [run]
     ");
+}
+
+#[test]
+fn a_link_in_the_place_of_our_folder_is_refused() {
+    let sandbox = Sandbox::scripted(SCRIPT);
+    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(0));
+    let scratch = sandbox.home().with_file_name("scratch");
+    std::fs::create_dir_all(scratch.join("thesis")).unwrap();
+    let work = sandbox.path(".tribunal/work");
+    let _ = std::fs::remove_dir_all(&work);
+    std::os::unix::fs::symlink(&scratch, &work).unwrap();
+    let ran = sandbox.run(&["gc"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    insta::assert_snapshot!(ran.err, @r"
+    [!] .tribunal/work is a link
+        Behind it could be what is not Tribunal's to remove. Nothing was removed.
+        1. see where it leads: ls -ld .tribunal/work
+        2. put a folder in its place, then: tribunal gc
+    ");
+    assert!(scratch.join("thesis").exists());
+}
+
+#[test]
+fn a_run_whose_processes_are_still_ending_is_left_alone() {
+    let sandbox = Sandbox::scripted(SCRIPT);
+    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(0));
+    let run = sandbox.last_run();
+    // As if its process had been killed and its keepers were not yet done.
+    let _held = hold(&sandbox, &run, &format!("{run}\n1@1@0\n"));
+    let said = sandbox.json(&["gc", "--runs", "--keep-days", "0"]);
+    assert_eq!((&said["live"][0], said["runs"].as_array().unwrap().len()), (&run.as_str().into(), 0));
+    assert_eq!(sandbox.runs(), [run]);
 }

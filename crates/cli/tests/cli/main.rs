@@ -12,6 +12,7 @@ mod hostile;
 mod live;
 mod log;
 mod people;
+mod screens;
 mod settings;
 mod trust;
 mod worlds;

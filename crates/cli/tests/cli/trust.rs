@@ -179,3 +179,61 @@ fn without_a_place_to_keep_it_nothing_runs() {
     assert_eq!(ran.code, Some(5), "{}", ran.err);
     assert!(ran.err.contains("trust.json cannot be read") && !ran_something(&sandbox), "{}", ran.err);
 }
+
+/// It is shown as `password= '[masked:secret]'`, and would run what stands behind the mask.
+const DISGUISED: &str = "[sh, -c, 'eval \"$1\"', 'password=', 'touch TRACE']";
+
+fn disguise(sandbox: &Sandbox) {
+    let trace = sandbox.home().with_file_name("trace").display().to_string();
+    let argv = DISGUISED.replace("TRACE", &trace);
+    sandbox.write(
+        "tribunal.yaml",
+        &format!(
+            "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: {argv}}}}}\n\
+             verify: [\"true\"]\ntasks: {{required_issues: 0, retry_after: 0}}\n"
+        ),
+    );
+}
+
+#[test]
+fn a_command_that_cannot_be_shown_cannot_be_trusted() {
+    let sandbox = wary();
+    disguise(&sandbox);
+    for args in [&["trust", "--yes"][..], &["trust"], &["review", "plan.md"]] {
+        let ran = sandbox.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?}: {}", ran.err);
+        assert!(
+            ran.err.starts_with("[!] the settings contain what looks like a secret: agent `mine`: "),
+            "{}",
+            ran.err
+        );
+    }
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.run(&["trust"]).err), @r#"
+    [!] the settings contain what looks like a secret: agent `mine`: sh -c 'eval "$1"' password= '[masked:secret]'
+        What cannot be shown cannot be trusted. Nothing was started.
+        1. put it into an environment variable that the agent or the check reads itself
+    "#);
+    let listed = sandbox.json(&["trust", "--list"]);
+    let trusted: Vec<_> = listed["items"].as_array().unwrap().iter().map(|item| &item["trusted"]).collect();
+    assert_eq!(trusted, [false, true], "the other one could be shown");
+    assert!(!ran_something(&sandbox));
+}
+
+#[test]
+fn nor_one_that_a_run_was_pinned_to() {
+    let sandbox = wary();
+    // From the person's own file it needs no yes; then it is the journal's alone.
+    disguise(&sandbox);
+    let file = sandbox.home().join("config/tribunal/settings.yaml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::rename(sandbox.path("tribunal.yaml"), &file).unwrap();
+    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(5), "it waits to be resumed");
+    fs::remove_file(&file).unwrap();
+    fs::remove_file(sandbox.home().with_file_name("trace")).unwrap();
+    for args in [&["resume"][..], &["trust", "--yes"], &["resume"]] {
+        let ran = sandbox.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?}: {}", ran.err);
+        assert!(ran.err.contains("what looks like a secret"), "{}", ran.err);
+    }
+    assert!(!ran_something(&sandbox));
+}

@@ -3,7 +3,10 @@
 use std::io::{Write, stdout};
 
 use tribunal_core::{effect::Reply, ids::RunId};
-use tribunal_report::calls::{Call, calls};
+use tribunal_report::{
+    calls::{Call, calls},
+    clean_block, escaped,
+};
 use tribunal_store::{Store, StoreError};
 
 use super::show;
@@ -93,7 +96,11 @@ fn write_call(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<()
     writeln!(
         out,
         "{}: {} ({}) as {} · after {} ms",
-        call.key, task.agent, call.driver, task.brief.role, call.elapsed_ms
+        escaped(call.key.as_str()),
+        escaped(task.agent.as_str()),
+        escaped(&call.driver),
+        task.brief.role,
+        call.elapsed_ms
     )?;
     writeln!(
         out,
@@ -109,16 +116,16 @@ fn write_call(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<()
                 writeln!(
                     out,
                     "changed {}:\n{}",
-                    patch.files.join(", "),
-                    read(store, &patch.diff)?.trim_end()
+                    escaped(&patch.files.join(", ")),
+                    clean_block(read(store, &patch.diff)?.trim_end())
                 )?;
             }
         }
-        Some(Reply::Failed { fault, .. }) => writeln!(out, "failed: {fault}")?,
+        Some(Reply::Failed { fault, .. }) => writeln!(out, "failed: {}", clean_block(&fault.to_string()))?,
         Some(_) => {}
     }
     match call.output() {
-        Some(output) => writeln!(out, "printed:\n{}", read(store, output)?.trim_end())?,
+        Some(output) => writeln!(out, "printed:\n{}", clean_block(read(store, output)?.trim_end()))?,
         None => writeln!(out, "printed nothing that was kept")?,
     }
     Ok(())

@@ -15,7 +15,7 @@ use tribunal_core::{
     ids::{FindingId, RunId},
     stamp,
 };
-use tribunal_report::{Filter, JsonLines, Lines, Mode, Reporter, Verbose, Wanted};
+use tribunal_report::{Filter, JsonLines, Lines, Mode, Reporter, Verbose, Wanted, escaped};
 use tribunal_runner::{Project, Runner};
 use tribunal_store::Store;
 
@@ -74,6 +74,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         follow(&mut log, &store, &project, &run)?;
     }
     if log.drawn == 0 && !context.json {
+        let run = escaped(run.as_str());
         writeln!(stderr(), "[i] run {run} has no such entries; all of them: tribunal log {run} --verbose")?;
     }
     Ok(0)
@@ -159,6 +160,7 @@ fn follow(log: &mut Log, store: &Store, project: &Project, run: &RunId) -> Resul
         let entries = store.entries(run, after)?;
         log.read(&entries)?;
         if !live && entries.is_empty() && !log.has_ended() {
+            let run = escaped(run.as_str());
             writeln!(stderr(), "[W] run {run} died; to go on with it: tribunal resume {run}")?;
             return Ok(());
         }

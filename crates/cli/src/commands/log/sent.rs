@@ -9,7 +9,7 @@ use tribunal_core::ids::{Hash, RunId};
 use tribunal_report::{
     Filter, Wanted,
     calls::{Call, calls},
-    tables,
+    clean_block, escaped, tables,
 };
 use tribunal_store::{Store, StoreError};
 
@@ -44,7 +44,7 @@ pub(super) fn run(wish: &Wish, store: &Store, context: &Context) -> Result<u8, C
         let schema = if wish.answers { "tribunal.prompts/1" } else { "tribunal.sent/1" };
         documents::print(&Calls { schema, run: wish.run.clone(), calls: rows? })?;
     } else if calls.is_empty() {
-        writeln!(out, "run {} has no such calls of agents", wish.run)?;
+        writeln!(out, "run {} has no such calls of agents", escaped(wish.run.as_str()))?;
     } else if texts {
         for call in &calls {
             write_texts(&mut out, call, store)?;
@@ -83,7 +83,7 @@ pub(in crate::commands) fn row(
 }
 
 fn write_texts(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<(), Complaint> {
-    let agent = &call.task.agent;
+    let (key, agent) = (escaped(call.key.as_str()), escaped(call.task.agent.as_str()));
     for (what, hash) in
         [(format!("sent to {agent}"), call.prompt()), (format!("printed by {agent}"), call.output())]
     {
@@ -92,14 +92,13 @@ fn write_texts(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<(
                 let text = read(store, hash)?;
                 writeln!(
                     out,
-                    "=== {} · {what} · {} bytes · {}\n{}",
-                    call.key,
+                    "=== {key} · {what} · {} bytes · {}\n{}",
                     text.len(),
                     hash.short(),
-                    text.trim_end()
+                    clean_block(text.trim_end())
                 )?;
             }
-            None => writeln!(out, "=== {} · {what}: nothing", call.key)?,
+            None => writeln!(out, "=== {key} · {what}: nothing")?,
         }
     }
     Ok(())
