@@ -231,7 +231,8 @@ fn a_panel_that_is_not_believed_gets_one_more_round_with_others_and_then_the_run
     let (life, view, trial) = live(small(), world);
     assert_eq!(reason(&life), Reason::PanelDegraded);
     assert_eq!(view.rounds, 2);
-    let warned = |entry: &&tribunal_core::event::Entry| matches!(&entry.event, Event::Warned { text } if text.contains("one more round, with another panel"));
+    let says = "one more round, with another panel";
+    let warned = |entry: &&tribunal_core::event::Entry| matches!(&entry.event, Event::Warned { text } if text.contains(says));
     assert_eq!(trial.journal.iter().filter(warned).count(), 1);
 }
 
