@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         }
     }
     if let (true, Some((project, ..))) = (arguments.detach, jobs.first()) {
-        return detach(context, project);
+        return detach(context, project, jobs.len() - 1);
     }
     let mut worst = 0;
     for (project, Resolved { settings, progress, .. }, text) in jobs {
