@@ -9,6 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, BufRead, Write, stderr, stdin},
+    os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -150,25 +151,39 @@ impl Book {
         root: &Path,
         items: impl IntoIterator<Item = &'a Item>,
     ) -> Result<(), Complaint> {
-        let page = self.pages.projects.entry(key(root)).or_default();
-        page.extend(items.into_iter().map(Item::hash));
-        self.save()
+        let hashes = items.into_iter().map(Item::hash);
+        self.change(|pages| pages.projects.entry(key(root)).or_default().extend(hashes))
     }
 
     pub fn forget(&mut self, root: &Path) -> Result<usize, Complaint> {
-        let gone = self.pages.projects.remove(&key(root)).map_or(0, |page| page.len());
-        if gone > 0 {
-            self.save()?;
-        }
+        let mut gone = 0;
+        self.change(|pages| gone = pages.projects.remove(&key(root)).map_or(0, |page| page.len()))?;
         Ok(gone)
     }
 
-    fn save(&self) -> Result<(), Complaint> {
-        self.write().map_err(|cause| {
-            Complaint::new(ENVIRONMENT, format!("{} cannot be written: {cause}", self.path.display()))
-                .why("What you trusted could not be kept. Nothing was started.")
-                .todo("make that folder writable, or name another: export XDG_STATE_HOME=/path/to/a/folder")
-        })
+    /// Reads it once more, changes it and writes it, alone: what another Tribunal wrote meanwhile stays.
+    fn change(&mut self, how: impl FnOnce(&mut Pages)) -> Result<(), Complaint> {
+        let _alone = self.lock().map_err(|cause| self.unwritable(&cause))?;
+        self.pages = Book::read(self.path.clone())?.pages;
+        how(&mut self.pages);
+        self.write().map_err(|cause| self.unwritable(&cause))
+    }
+
+    /// Held until it is dropped. The book itself cannot be locked: it is replaced with every change.
+    fn lock(&self) -> io::Result<fs::File> {
+        let path = self.path.with_extension("lock");
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+        let open =
+            fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let file = open?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    fn unwritable(&self, cause: &io::Error) -> Complaint {
+        Complaint::new(ENVIRONMENT, format!("{} cannot be written: {cause}", self.path.display()))
+            .why("What you trusted could not be kept. Nothing was started.")
+            .todo("make that folder writable, or name another: export XDG_STATE_HOME=/path/to/a/folder")
     }
 
     fn write(&self) -> io::Result<()> {
@@ -184,8 +199,17 @@ impl Book {
     }
 }
 
+/// The real path. One that is no text is told by its bytes: two of them must never be one project.
 fn key(root: &Path) -> String {
-    root.canonicalize().unwrap_or_else(|_| root.to_path_buf()).to_string_lossy().into_owned()
+    let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    match real.to_str() {
+        Some(text) => text.to_string(),
+        None => real
+            .as_os_str()
+            .as_bytes()
+            .iter()
+            .fold("bytes:".to_string(), |key, byte| format!("{key}{byte:02x}")),
+    }
 }
 
 /// Lets a command go on only if everything in `items` is trusted here; asks once if somebody is there.
@@ -278,6 +302,27 @@ mod tests {
         assert!(!book.trusts(&here, &agent(&["a", "b", "c"])));
         assert!(!book.trusts(&here, &Item::Verify { command: "a b".into() }));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn two_who_write_at_once_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tribunal/trust.json");
+        let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+        let [mut one, mut other, mut third] = [0; 3].map(|_| Book::read(path.clone()).unwrap());
+        one.add(&here, [&agent(&["a"])]).unwrap();
+        other.add(&there, [&agent(&["b"])]).unwrap();
+        assert_eq!(third.forget(&here).unwrap(), 1);
+        let book = Book::read(path).unwrap();
+        assert_eq!((book.count(&here), book.count(&there)), (0, 1));
+    }
+
+    #[test]
+    fn paths_that_are_no_text_are_told_apart() {
+        let named = |bytes: &'static [u8]| key(Path::new(std::ffi::OsStr::from_bytes(bytes)));
+        assert_eq!(named(b"/nowhere/\xc3\xa9"), "/nowhere/é");
+        assert_eq!(named(b"/n\xff"), "bytes:2f6eff");
+        assert_ne!(named(b"/nowhere/\xff"), named(b"/nowhere/\xfe"));
     }
 
     #[test]
