@@ -2,8 +2,9 @@
 //!
 //! A cloned project, or a journal that came with it, can name any command. Until the person who runs it said yes, none of
 //! them runs. What a person set in their own file, variables or flags needs no consent; `replay` agents run only our own
-//! player. A command that cannot be shown as it is, because a part of it looks like a secret, cannot be trusted. Whether a command is wise is not looked at, and a trusted command may call a script that changes: the consent is
-//! to the command line, not to what it calls.
+//! player. A command that cannot be shown as it is, because a part of it looks like a secret, cannot be trusted. Whether a
+//! command is wise is not looked at, and a trusted command may call a script that changes: the consent is to the command
+//! line, not to what it calls.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
