@@ -1,13 +1,16 @@
-//! `--detach`: the same command once more, without the terminal. The first thing it records says which run it is.
+//! `--detach`: the same command once more, without the terminal. The first thing it records says which run it is. If it
+//! records nothing, what it complained of is passed on, with its exit code.
 
 use std::{
     ffi::OsString,
-    fs,
-    io::{BufRead, BufReader, Write, stdout},
-    process::{Command, Stdio},
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write, stderr, stdout},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
 };
 
 use serde_json::Value;
+use tribunal_report::{clean_block, escaped, escaped_json};
 use tribunal_runner::Project;
 
 use crate::{
@@ -16,57 +19,206 @@ use crate::{
 };
 
 /// What the second one must not be told again.
-pub(crate) const FLAG: &str = "--detach";
+const FLAG: &str = "--detach";
+/// Of what it wrote to the log so many lines are shown.
+const TAIL: usize = 10;
+/// And no more than these bytes are read for them.
+const TAIL_BYTES: u64 = 8 << 10;
 
-pub(crate) fn detach(context: &Context, project: &Project) -> Result<u8, Complaint> {
-    let failed = |what: &str, cause: std::io::Error| {
-        Complaint::new(
-            ENVIRONMENT,
-            format!("the run could not be started in the background: {what}: {cause}"),
-        )
-        .why("Nothing was started.")
-        .todo("run it in the terminal, without --detach")
-    };
-    let folder = project.home().join("logs");
-    fs::create_dir_all(&folder).map_err(|cause| failed(&folder.display().to_string(), cause))?;
-    let path = folder.join("detached.log");
-    let log = fs::OpenOptions::new().create(true).append(true).open(&path);
-    let log = log.map_err(|cause| failed(&path.display().to_string(), cause))?;
-
-    let own = std::env::current_exe().map_err(|cause| failed("own program", cause))?;
-    let arguments: Vec<OsString> = std::env::args_os().skip(1).filter(|word| word != FLAG).collect();
+/// `following`: runs that come after the first, one after the other.
+pub(crate) fn detach(context: &Context, project: &Project, following: usize) -> Result<u8, Complaint> {
+    let mut log = Log::open(&project.home().join("logs"))?;
+    let own = std::env::current_exe().map_err(|cause| failed("own program", &cause))?;
     let mut command = Command::new(tribunal_supervise::own_program().unwrap_or(own));
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-    if !context.json {
-        command.arg("--json");
-    }
+    command.args(arguments(std::env::args_os().skip(1)));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.share()?);
     let mut child =
-        tribunal_supervise::start_detached(command).map_err(|cause| failed("own program", cause))?;
-    let mut first = String::new();
-    if let Some(out) = child.stdout.take() {
-        // It records one line after the other; from the second on nobody listens, and it does not mind.
-        BufReader::new(out).read_line(&mut first)?;
-    }
-    let said: Value = serde_json::from_str(&first).unwrap_or_default();
-    match said["run"].as_str() {
-        Some(run) if context.json => writeln!(stdout(), "{}", tell(run, child.id()))?,
-        Some(run) => {
-            let tribunal = &context.answers.program;
-            let mut out = stdout().lock();
-            writeln!(out, "run {run} goes on in the background (process {})", child.id())?;
-            writeln!(out, "  {tribunal} log {run} --follow    to watch it")?;
-            writeln!(out, "  {tribunal} stop {run}            to stop it; what runs may finish")?;
+        tribunal_supervise::start_detached(command).map_err(|cause| failed("own program", &cause))?;
+    match listen(&mut child)? {
+        Heard::Run(run) => tell(context, &run, child.id(), following)?,
+        Heard::Complaint(complaint) => {
+            child.wait()?;
+            return Err(complaint);
         }
-        None => return Err(Complaint::read(&said).unwrap_or_else(|| silent(&path))),
+        Heard::Nothing => return ended_early(&mut child, &mut log),
     }
     Ok(0)
 }
 
-fn tell(run: &str, process: u32) -> Value {
-    serde_json::json!({ "schema": "tribunal.detached/1", "run": run, "process": process })
+fn failed(what: &str, cause: &io::Error) -> Complaint {
+    Complaint::new(ENVIRONMENT, format!("the run could not be started in the background: {what}: {cause}"))
+        .why("Nothing was started.")
+        .todo("run it in the terminal, without --detach")
 }
 
-fn silent(log: &std::path::Path) -> Complaint {
-    Complaint::new(ENVIRONMENT, "the run in the background ended before it recorded anything")
-        .todo(format!("see what it said: {}", log.display()))
+/// What the second one is told: JSON is asked for first, since behind `--` everything is a file, also one with our flag's
+/// name.
+fn arguments(typed: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut files = false;
+    let mut told = vec!["--json".into()];
+    for word in typed {
+        files |= word == "--";
+        if files || (word != FLAG && word != "--json") {
+            told.push(word);
+        }
+    }
+    told
+}
+
+enum Heard {
+    Run(String),
+    Complaint(Complaint),
+    /// It ended without either.
+    Nothing,
+}
+
+/// Reads up to the first line that says what became of it. From then on nobody listens, and it does not mind.
+fn listen(child: &mut Child) -> io::Result<Heard> {
+    let Some(out) = child.stdout.take() else { return Ok(Heard::Nothing) };
+    for line in BufReader::new(out).split(b'\n') {
+        let said: Value = serde_json::from_slice(&line?).unwrap_or_default();
+        if let Some(complaint) = Complaint::read(&said) {
+            return Ok(Heard::Complaint(complaint));
+        }
+        if let Some(run) = said["run"].as_str() {
+            return Ok(Heard::Run(run.to_string()));
+        }
+    }
+    Ok(Heard::Nothing)
+}
+
+fn tell(context: &Context, run: &str, process: u32, following: usize) -> Result<(), Complaint> {
+    let mut out = stdout().lock();
+    if context.json {
+        let document = serde_json::json!({
+            "schema": "tribunal.detached/1", "run": run, "process": process, "following": following,
+        });
+        writeln!(out, "{}", escaped_json(&document.to_string()))?;
+        return Ok(());
+    }
+    let (run, tribunal) = (escaped(run), &context.answers.program);
+    writeln!(out, "run {run} goes on in the background (process {process})")?;
+    if following > 0 {
+        let files =
+            if following == 1 { "1 more file follows" } else { &format!("{following} more files follow") };
+        writeln!(out, "  {files}, one after the other, each as a run of its own: {tribunal} runs")?;
+    }
+    writeln!(out, "  {tribunal} log {run} --follow    to watch it")?;
+    writeln!(out, "  {tribunal} stop {run}            to stop it; what runs may finish")?;
+    Ok(())
+}
+
+/// It is over, and all there is to go by is its exit code and what it wrote to the log.
+fn ended_early(child: &mut Child, log: &mut Log) -> Result<u8, Complaint> {
+    let status = child.wait()?;
+    let said = log.tail();
+    if status.success() {
+        write!(stderr(), "{}", clean_block(&said))?;
+        return Ok(0);
+    }
+    let exit = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ENVIRONMENT);
+    let what = format!("the run in the background ended before it recorded anything ({status})");
+    Err(Complaint::new(exit, what)
+        .why(said)
+        .todo(format!("see all that it said: {}", log.path.display()))
+        .todo("run it in the terminal, without --detach"))
+}
+
+/// Where those that run in the background say what they would say on a terminal.
+struct Log {
+    path: PathBuf,
+    file: File,
+    /// What this one says begins here.
+    from: u64,
+}
+
+impl Log {
+    fn open(folder: &Path) -> Result<Log, Complaint> {
+        fs::create_dir_all(folder).map_err(|cause| failed(&folder.display().to_string(), &cause))?;
+        let path = folder.join("detached.log");
+        let opened = fs::OpenOptions::new().create(true).append(true).read(true).open(&path);
+        let opened = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (from, file) = opened.map_err(|cause| failed(&path.display().to_string(), &cause))?;
+        Ok(Log { path, file, from })
+    }
+
+    fn share(&self) -> Result<File, Complaint> {
+        self.file.try_clone().map_err(|cause| failed(&self.path.display().to_string(), &cause))
+    }
+
+    /// The last lines that were written since it was opened. A log that cannot be read has none.
+    fn tail(&mut self) -> String {
+        let length = self.file.metadata().map_or(0, |meta| meta.len());
+        let start = self.from.max(length.saturating_sub(TAIL_BYTES));
+        let mut bytes = Vec::new();
+        let read = self.file.seek(SeekFrom::Start(start)).and_then(|_| self.file.read_to_end(&mut bytes));
+        if read.is_err() {
+            return String::new();
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(TAIL)..].iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(typed: &[&str]) -> Vec<String> {
+        let words = arguments(typed.iter().map(OsString::from));
+        words.into_iter().map(|word| word.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn only_our_flag_is_left_out_and_files_stay_files() {
+        assert_eq!(told(&["review", "a.md", "--detach"]), ["--json", "review", "a.md"]);
+        assert_eq!(told(&["--json", "review", "--detach", "a.md"]), ["--json", "review", "a.md"]);
+        assert_eq!(
+            told(&["review", "--detach", "--", "plan.md", "--detach", "--json"]),
+            ["--json", "review", "--", "plan.md", "--detach", "--json"]
+        );
+        assert_eq!(told(&["review", "--section", "--detach"]), ["--json", "review", "--section"]);
+    }
+
+    fn heard(script: &str) -> Heard {
+        let mut command = Command::new("sh");
+        let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let heard = listen(&mut child).unwrap();
+        child.wait().unwrap();
+        heard
+    }
+
+    #[test]
+    fn the_run_or_the_complaint_is_found_behind_whatever_else_is_said() {
+        assert!(
+            matches!(heard("echo hello; echo; echo '{\"run\":\"a-1\"}'"), Heard::Run(run) if run == "a-1")
+        );
+        let complaint = Complaint::new(5, "no room").why("so it is").todo("make some").json();
+        let Heard::Complaint(complaint) = heard(&format!("printf '\\377\\n'; echo '{complaint}'")) else {
+            panic!("it complained")
+        };
+        assert_eq!((complaint.exit, complaint.what.as_str()), (5, "no room"));
+        assert!(matches!(heard("echo hello"), Heard::Nothing));
+    }
+
+    #[test]
+    fn who_ends_without_a_word_is_quoted_from_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("detached.log"), "of an earlier one\n").unwrap();
+        let ended = |script: &str| {
+            let mut log = Log::open(folder.path()).unwrap();
+            let mut command = Command::new("sh");
+            let mut child = command.args(["-c", script]).stderr(log.share().unwrap()).spawn().unwrap();
+            ended_early(&mut child, &mut log)
+        };
+        let complaint = ended("seq 1 12 >&2; echo 'bad luck' >&2; exit 4").unwrap_err();
+        assert_eq!(complaint.exit, 4);
+        assert!(
+            complaint.why.starts_with("4\n5\n") && complaint.why.ends_with("12\nbad luck\n"),
+            "{complaint}"
+        );
+        assert_eq!(ended("kill -9 $$").unwrap_err().exit, ENVIRONMENT);
+        assert_eq!(ended("exit 0").unwrap(), 0);
+    }
 }

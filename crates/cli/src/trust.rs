@@ -3,13 +3,14 @@
 //! A cloned project, or a journal that came with it, can name any command. Until the person who runs it said yes, none of
 //! them runs. What a person set in their own file, variables or flags needs no consent; `replay` agents run only our own
 //! player. A command that cannot be shown as it is, because a part of it looks like a secret, cannot be trusted. Whether a
-//! command is wise is not looked at, and a trusted command may call a script that changes: the consent is
-//! to the command line, not to what it calls.
+//! command is wise is not looked at, and a trusted command may call a script that changes: the consent is to the command
+//! line, not to what it calls.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, BufRead, Write, stderr, stdin},
+    os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -151,25 +152,39 @@ impl Book {
         root: &Path,
         items: impl IntoIterator<Item = &'a Item>,
     ) -> Result<(), Complaint> {
-        let page = self.pages.projects.entry(key(root)).or_default();
-        page.extend(items.into_iter().map(Item::hash));
-        self.save()
+        let hashes = items.into_iter().map(Item::hash);
+        self.change(|pages| pages.projects.entry(key(root)).or_default().extend(hashes))
     }
 
     pub fn forget(&mut self, root: &Path) -> Result<usize, Complaint> {
-        let gone = self.pages.projects.remove(&key(root)).map_or(0, |page| page.len());
-        if gone > 0 {
-            self.save()?;
-        }
+        let mut gone = 0;
+        self.change(|pages| gone = pages.projects.remove(&key(root)).map_or(0, |page| page.len()))?;
         Ok(gone)
     }
 
-    fn save(&self) -> Result<(), Complaint> {
-        self.write().map_err(|cause| {
-            Complaint::new(ENVIRONMENT, format!("{} cannot be written: {cause}", self.path.display()))
-                .why("What you trusted could not be kept. Nothing was started.")
-                .todo("make that folder writable, or name another: export XDG_STATE_HOME=/path/to/a/folder")
-        })
+    /// Reads it once more, changes it and writes it, alone: what another Tribunal wrote meanwhile stays.
+    fn change(&mut self, how: impl FnOnce(&mut Pages)) -> Result<(), Complaint> {
+        let _alone = self.lock().map_err(|cause| self.unwritable(&cause))?;
+        self.pages = Book::read(self.path.clone())?.pages;
+        how(&mut self.pages);
+        self.write().map_err(|cause| self.unwritable(&cause))
+    }
+
+    /// Held until it is dropped. The book itself cannot be locked: it is replaced with every change.
+    fn lock(&self) -> io::Result<fs::File> {
+        let path = self.path.with_extension("lock");
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+        let open =
+            fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let file = open?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    fn unwritable(&self, cause: &io::Error) -> Complaint {
+        Complaint::new(ENVIRONMENT, format!("{} cannot be written: {cause}", self.path.display()))
+            .why("What you trusted could not be kept. Nothing was started.")
+            .todo("make that folder writable, or name another: export XDG_STATE_HOME=/path/to/a/folder")
     }
 
     fn write(&self) -> io::Result<()> {
@@ -185,8 +200,17 @@ impl Book {
     }
 }
 
+/// The real path. One that is no text is told by its bytes: two of them must never be one project.
 fn key(root: &Path) -> String {
-    root.canonicalize().unwrap_or_else(|_| root.to_path_buf()).to_string_lossy().into_owned()
+    let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    match real.to_str() {
+        Some(text) => text.to_string(),
+        None => real
+            .as_os_str()
+            .as_bytes()
+            .iter()
+            .fold("bytes:".to_string(), |key, byte| format!("{key}{byte:02x}")),
+    }
 }
 
 /// Lets a command go on only if everything in `items` is trusted here; asks once if somebody is there.
@@ -219,6 +243,19 @@ pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<
     Err(Complaint::usage("the project's commands are not trusted")
         .why("Nothing was started.")
         .todo(format!("look at them again: {} trust --list", context.progress.program)))
+}
+
+/// What a person typed themselves is a yes, too: the run is pinned to it, and going on with the run must not ask for it.
+pub(crate) fn remember(context: &Context, root: &Path, settings: &Settings) {
+    let typed = || -> Result<(), Complaint> {
+        let mut book = Book::open(context)?;
+        let mut items = Item::of(settings);
+        let bundled = crate::commands::bundled_items();
+        items.retain(|item| !bundled.contains(item) && !book.trusts(root, item));
+        if items.is_empty() { Ok(()) } else { book.add(root, &items) }
+    };
+    // Without a place to keep it the question comes later, and nothing is lost.
+    let _ = typed();
 }
 
 /// What is shown with a mask in it could be any command.
@@ -279,6 +316,27 @@ mod tests {
         assert!(!book.trusts(&here, &agent(&["a", "b", "c"])));
         assert!(!book.trusts(&here, &Item::Verify { command: "a b".into() }));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn two_who_write_at_once_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tribunal/trust.json");
+        let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+        let [mut one, mut other, mut third] = [0; 3].map(|_| Book::read(path.clone()).unwrap());
+        one.add(&here, [&agent(&["a"])]).unwrap();
+        other.add(&there, [&agent(&["b"])]).unwrap();
+        assert_eq!(third.forget(&here).unwrap(), 1);
+        let book = Book::read(path).unwrap();
+        assert_eq!((book.count(&here), book.count(&there)), (0, 1));
+    }
+
+    #[test]
+    fn paths_that_are_no_text_are_told_apart() {
+        let named = |bytes: &'static [u8]| key(Path::new(std::ffi::OsStr::from_bytes(bytes)));
+        assert_eq!(named(b"/nowhere/\xc3\xa9"), "/nowhere/é");
+        assert_eq!(named(b"/n\xff"), "bytes:2f6eff");
+        assert_ne!(named(b"/nowhere/\xff"), named(b"/nowhere/\xfe"));
     }
 
     #[test]

@@ -298,7 +298,11 @@ impl Runner {
 
     /// Copies of runs that had ended when they were killed.
     fn sweep_copies(&self, store: &Store) {
-        let folders = std::fs::read_dir(self.project.home().join("work")).into_iter().flatten().flatten();
+        let work = self.project.home().join("work");
+        if self.project.leads_out(&work).is_some() {
+            return;
+        }
+        let folders = std::fs::read_dir(work).into_iter().flatten().flatten();
         for folder in folders {
             let run = RunId::new(folder.file_name().to_string_lossy());
             let ended = store.entries(&run, 0).is_ok_and(|entries| {

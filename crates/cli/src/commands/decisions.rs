@@ -12,7 +12,7 @@ use tribunal_core::{
 use tribunal_report::{escaped, tables};
 use tribunal_store::Store;
 
-use super::runs;
+use super::{runs, say};
 use crate::{
     complaint::Complaint,
     context::Context,
@@ -42,6 +42,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         (Some(id), Some(choice)) => {
             let (run, decision) = pick(&open, &id)?;
             check(decision, &choice)?;
+            say::fits_a_brief(&arguments.note)?;
             let store = Store::open(&project.home())?;
             let note = context.masker().mask(&arguments.note).into_owned();
             let answer = Answer { choice, note };

@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     }
     let changed = changed.map(|changed| Box::new(changed.settings));
     if arguments.detach {
-        return detach(context, &project);
+        return detach(context, &project, 0);
     }
     // A setting that cannot be read does not keep a run from going on.
     let mode = || gather(project.root(), &context.wishes().given).ok().and_then(|all| mode(&all));

@@ -97,10 +97,11 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     if !arguments.dry_run {
         for (project, resolved, _) in &jobs {
             trust::require(context, project.root(), &resolved.items)?;
+            trust::remember(context, project.root(), &resolved.settings);
         }
     }
     if let (true, Some((project, ..))) = (arguments.detach, jobs.first()) {
-        return detach(context, project);
+        return detach(context, project, jobs.len() - 1);
     }
     let mut worst = 0;
     for (project, Resolved { settings, progress, .. }, text) in jobs {

@@ -58,6 +58,11 @@ fn check(text: &str) -> Result<(), Complaint> {
             Complaint::usage("there is nothing to say").todo("tribunal say RUN \"what they should know\"")
         );
     }
+    fits_a_brief(text)
+}
+
+/// Also of the notes to answers: they reach agents on the same way.
+pub(super) fn fits_a_brief(text: &str) -> Result<(), Complaint> {
     if text.contains('\0') {
         return Err(Complaint::usage("the text contains a NUL character"));
     }

@@ -246,6 +246,14 @@ fn a_detached_run_goes_on_without_us() {
     while sandbox.json(&["status", &run])["runs"][0]["state"] == "running" {}
     assert_eq!(sandbox.json(&["status", &run])["runs"][0]["state"], "waiting");
 
+    // Behind `--` there are files only, and several are several runs.
+    sandbox.write("--detach", "# Odd\n\nIt shall be fast.\n");
+    let said = sandbox.run(&["review", "--detach", "--", "plan.md", "--detach"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.out.contains("1 more file follows, one after the other"), "{}", said.out);
+    while sandbox.runs().len() < 3 || sandbox.json(&["runs"])["runs"][2]["state"] == "running" {}
+    assert_eq!(sandbox.json(&["runs"])["runs"][2]["subject"]["path"], "--detach");
+
     let refused = sandbox.run(&["review", "nosuch.md", "--detach"]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.err.contains("nosuch.md"), "{}", refused.err);

@@ -7,7 +7,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::Sandbox;
+use crate::common::{Sandbox, hold};
 
 const BLOCKED: &str = "tasks:
   - task: 'round-1/review/*'
@@ -99,6 +99,25 @@ fn a_retry_brings_the_note_to_the_next_fixer() {
     let briefs: Vec<&serde_json::Value> =
         asked.iter().filter(|e| e["kind"] == "effect_started" && e["effect"]["effect"] == "ask").collect();
     assert_eq!(briefs.last().unwrap()["effect"]["task"]["brief"]["said"][0], "two hundred milliseconds");
+}
+
+#[test]
+fn a_note_is_as_long_as_a_brief_allows_and_nothing_secret_in_it_is_kept() {
+    let sandbox = waiting();
+    let ran = sandbox.run(&["decisions", "D1", "retry", "--note", &"x".repeat(2001)]);
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.err, @r"
+    [!] that is longer than 2000 characters
+        It goes into every brief from here on, beside the subject.
+        1. put it into a file of the project and name that file
+    ");
+    let token = format!("gh{}_{}", "p", "a1B2".repeat(9));
+    let ran = sandbox.run(&["decisions", "D1", "retry", "--note", &format!("{token} {}", "x".repeat(1900))]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let journal = std::fs::read(sandbox.path(".tribunal/journal.db")).unwrap();
+    let log = std::fs::read(sandbox.path(".tribunal/journal.db-wal")).unwrap_or_default();
+    let kept = String::from_utf8_lossy(&[journal, log].concat()).into_owned();
+    assert!(kept.contains("[masked:github] xxx") && !kept.contains(&token));
 }
 
 #[test]
@@ -229,6 +248,36 @@ fn a_hang_up_is_survived_and_a_request_to_terminate_parks_the_run_at_once() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let status = sandbox.run(&["status"]);
     assert!(status.out.contains("stopped") && status.out.contains("tribunal resume plan-"), "{}", status.out);
+}
+
+#[test]
+fn a_run_that_nobody_works_on_is_not_stopped_but_told_of() {
+    let sandbox = waiting();
+    let run = sandbox.last_run();
+    assert_eq!(sandbox.run(&["stop"]).out, "nothing is running here\n");
+    for args in [&["stop", &run][..], &["stop", &run, "--now"]] {
+        let ran = sandbox.run(args);
+        assert_eq!(
+            (ran.code, ran.out),
+            (Some(0), format!("run {run} has ended: waiting; to go on: tribunal resume {run}\n"))
+        );
+    }
+    assert!(sandbox.json(&["stop", &run])["stopping"].is_null());
+    // As if its process had been killed and its keepers were not yet done.
+    let held = hold(&sandbox, &run, &format!("{run}\n1@1@0\n"));
+    let ran = sandbox.run(&["stop"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.contains("what is left of its agents is being ended"), "{}", ran.out);
+    drop(held);
+    // As if it had been taken by a Tribunal that writes locks in another way.
+    let _held = hold(&sandbox, &run, "somebody else\n");
+    let ran = sandbox.run(&["stop"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.out);
+    insta::assert_snapshot!(sandbox.normal(&ran.err), @r"
+    [!] run [run] is being worked on, but could not be reached
+        Who works on it did not say so in a way that is understood here. It was not stopped.
+        1. where it was started, as the user who did: tribunal stop [run]
+    ");
 }
 
 #[test]
