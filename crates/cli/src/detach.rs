@@ -20,6 +20,7 @@ use crate::{
 
 /// What the second one must not be told again.
 const FLAG: &str = "--detach";
+const LOG: &str = "detached.log";
 /// Of what it wrote to the log so many lines are shown.
 const TAIL: usize = 10;
 /// And no more than these bytes are read for them.
@@ -27,7 +28,17 @@ const TAIL_BYTES: u64 = 8 << 10;
 
 /// `following`: runs that come after the first, one after the other.
 pub(crate) fn detach(context: &Context, project: &Project, following: usize) -> Result<u8, Complaint> {
-    let mut log = Log::open(&project.home().join("logs"))?;
+    let logs = project.home().join("logs");
+    if let Some(to) = project.leads_out(&logs.join(LOG)) {
+        return Err(Complaint::usage(format!(
+            "{} leads out of the project, to {}",
+            logs.display(),
+            to.display()
+        ))
+        .why("Tribunal writes inside the project only. Nothing was started.")
+        .todo("put a folder in the place of the link"));
+    }
+    let mut log = Log::open(&logs)?;
     let own = std::env::current_exe().map_err(|cause| failed("own program", &cause))?;
     let mut command = Command::new(tribunal_supervise::own_program().unwrap_or(own));
     command.args(arguments(std::env::args_os().skip(1)));
@@ -135,7 +146,7 @@ struct Log {
 impl Log {
     fn open(folder: &Path) -> Result<Log, Complaint> {
         fs::create_dir_all(folder).map_err(|cause| failed(&folder.display().to_string(), &cause))?;
-        let path = folder.join("detached.log");
+        let path = folder.join(LOG);
         let opened = fs::OpenOptions::new().create(true).append(true).read(true).open(&path);
         let opened = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
         let (from, file) = opened.map_err(|cause| failed(&path.display().to_string(), &cause))?;

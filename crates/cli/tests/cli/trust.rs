@@ -237,3 +237,13 @@ fn nor_one_that_a_run_was_pinned_to() {
     }
     assert!(!ran_something(&sandbox));
 }
+
+#[test]
+fn what_a_person_typed_themselves_is_not_asked_for_when_the_run_goes_on() {
+    let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{exit: 41}]}]\n").wary();
+    let ran = sandbox.run(&["review", "plan.md", "--set", "verify=[\"true\"]"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+}
