@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
-    brief::{Content, Patch},
+    brief::{Content, Minutes, Patch},
     decision::Decision,
     event::Summary,
     finding::Finding,
@@ -200,6 +200,8 @@ pub(crate) struct Inspection {
     pub schema: &'static str,
     #[serde(flatten)]
     pub content: Content,
+    #[serde(skip_serializing_if = "Minutes::is_empty")]
+    pub minutes: Minutes,
     pub remarks: Vec<String>,
 }
 

@@ -43,6 +43,20 @@ impl Project {
         self.root.join(".tribunal")
     }
 
+    /// The project's own template of this name, if it has one.
+    pub fn template(&self, name: &str) -> Result<Option<String>, String> {
+        let path = self.home().join("templates").join(name);
+        let shown = || format!(".tribunal/templates/{name}");
+        if let Some(there) = self.leads_out(&path) {
+            return Err(format!("{} leads out of the project, to {}", shown(), there.display()));
+        }
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(format!("{} cannot be read: {cause}", shown())),
+        }
+    }
+
     pub(crate) fn locks(&self) -> PathBuf {
         self.home().join("locks")
     }
