@@ -200,8 +200,8 @@ pub(crate) struct Inspection {
     pub schema: &'static str,
     #[serde(flatten)]
     pub content: Content,
-    #[serde(skip_serializing_if = "Minutes::is_empty")]
-    pub minutes: Minutes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<Minutes>,
     pub remarks: Vec<String>,
 }
 

@@ -332,7 +332,10 @@ mod tests {
         let brief = Brief::new(Role::Adversarial, Subject::at("a.md", None), 1);
         assert_eq!(
             serde_json::to_string(&brief).unwrap(),
-            r#"{"role":"adversarial","subject":{"subject":"document","path":"a.md"},"round":1,"required":0,"known":[],"assigned":[],"said":[]}"#
+            concat!(
+                r#"{"role":"adversarial","subject":{"subject":"document","path":"a.md"},"#,
+                r#""round":1,"required":0,"known":[],"assigned":[],"said":[]}"#
+            )
         );
     }
 

@@ -170,8 +170,9 @@ fn look(region: Region<'_>, wanted: Wanted, problem: &mut Option<String>) -> Wal
             Walked { nodes: vec![node], ..Walked::default() }
         }
         Ok(_) => walk(region.text, names),
-        Err(cause) => {
-            *problem = Some(format!("no `{}` list could be read: {cause}", names.lists[0]));
+        Err(broken) if broken.rewritten => walk(region.text, names),
+        Err(broken) => {
+            *problem = Some(format!("no `{}` list could be read: {}", names.lists[0], broken.cause));
             Walked { guessed: true, ..walk(region.text, names) }
         }
     }

@@ -97,6 +97,9 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
+/// What a reader says that would not give a word as it was written.
+pub(super) const REWRITTEN: &str = "a number that would be rewritten";
+
 struct Anything;
 
 impl<'de> Visitor<'de> for Anything {
@@ -118,8 +121,9 @@ impl<'de> Visitor<'de> for Anything {
         Ok(Node::Text(value.to_string()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Text(value.to_string()))
+    /// `1.50` would become `1.5`, which stands nowhere in the subject.
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Node, E> {
+        Err(E::custom(REWRITTEN))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {

@@ -6,7 +6,7 @@
 
 use super::{
     loose::Reader,
-    node::{Node, is_one_of},
+    node::{Node, REWRITTEN, is_one_of},
 };
 
 /// What a walk looks for.
@@ -49,9 +49,24 @@ pub(super) fn walk(text: &str, names: Names) -> Walked {
 }
 
 /// A real YAML reader's view.
-pub(super) fn strict(text: &str) -> Result<Node, String> {
-    serde_saphyr::from_str(text)
-        .map_err(|cause| cause.to_string().lines().next().unwrap_or_default().to_string())
+pub(super) fn strict(text: &str) -> Result<Node, Broken> {
+    // `yes` and `off` are words.
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options).map_err(|cause| {
+        let cause = cause.to_string();
+        Broken {
+            rewritten: cause.contains(REWRITTEN),
+            cause: cause.lines().next().unwrap_or_default().to_string(),
+        }
+    })
+}
+
+/// Why a real YAML reader gave up.
+#[derive(Debug)]
+pub(super) struct Broken {
+    pub cause: String,
+    /// Nothing is wrong, but the reader would not give a word as it was written.
+    pub rewritten: bool,
 }
 
 fn lines(text: &str) -> Vec<Line<'_>> {
@@ -224,6 +239,7 @@ impl<'t> Walker<'t> {
             match strict(&document) {
                 Ok(node @ Node::Map(_)) if !has_flow_text(&node, self.names.keys) => return node,
                 Ok(node @ Node::Text(_)) if key_of(head.says).is_none() => return node,
+                Err(broken) if broken.rewritten => {}
                 _ => self.walked.guessed = true,
             }
         }

@@ -460,12 +460,22 @@ mod tests {
     #[test]
     fn a_template_without_what_the_agent_needs_is_refused_before_anything_starts() {
         let says = |role, template: &str| check(role, template).unwrap_err().to_string();
-        insta::assert_snapshot!(says(Role::Spec, "{{form}}{{task}}"), @"`{{subject}}` is missing: without it the agent would not get the text under review");
-        insta::assert_snapshot!(says(Role::Spec, "{{subject}} {{ task }}"), @"`{{form}}` is missing: without it the agent would not get the form its answer is read by");
-        insta::assert_snapshot!(says(Role::Fixer, "{{subject}}{{form}}{{task}}"), @"`{{findings}}` is missing: without it the agent would not get the findings it is about");
         insta::assert_snapshot!(
-            says(Role::Spec, "{{subject}}{{form}}{{task}}\n{{sbject}}"),
-            @"line 2: there is no value `{{sbject}}`; there are rules, own_files, form, about, memory, personas, rounds, methods, task, known, fixed, subject, findings"
+            says(Role::Spec, "{{form}}{{task}}"),
+            @"`{{subject}}` is missing: the agent would not get the text under review"
+        );
+        insta::assert_snapshot!(
+            says(Role::Spec, "{{subject}} {{ task }}"),
+            @"`{{form}}` is missing: the agent would not get the form its answer is read by"
+        );
+        insta::assert_snapshot!(
+            says(Role::Fixer, "{{subject}}{{form}}{{task}}"),
+            @"`{{findings}}` is missing: the agent would not get the findings it is about"
+        );
+        let slip = says(Role::Spec, "{{subject}}{{form}}{{task}}\n{{sbject}}");
+        assert!(
+            slip.starts_with("line 2: there is no value `{{sbject}}`; there are rules, own_files, form, "),
+            "{slip}"
         );
         for role in Role::ALL {
             assert_eq!(check(role, built_in(role)), Ok(()), "{role}");

@@ -12,7 +12,7 @@ pub enum TemplateError {
     Unknown { name: String, line: usize, known: String },
     #[error("line {line}: `{{{{` is not followed by a name and `}}}}`")]
     Unclosed { line: usize },
-    #[error("`{{{{{part}}}}}` is missing: without it the agent would not get {what}")]
+    #[error("`{{{{{part}}}}}` is missing: the agent would not get {what}")]
     Missing { part: &'static str, what: &'static str },
     #[error("a NUL character stands in {part}")]
     Nul { part: String },

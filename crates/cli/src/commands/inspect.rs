@@ -114,6 +114,7 @@ fn response(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Compla
     if context.json {
         let schema = "tribunal.inspect/1";
         let Parsed { content, minutes, remarks } = parsed;
+        let minutes = (!minutes.is_empty()).then_some(minutes);
         documents::print(&Inspection { schema, content, minutes, remarks })?;
     } else {
         show(&mut stdout().lock(), (&parsed.content, &parsed.minutes), &parsed.remarks)?;
@@ -144,13 +145,9 @@ fn show(
         Content::Rulings { rulings } => {
             writeln!(out, "{}", count(rulings.len(), "verdict"))?;
             for ruling in rulings {
-                writeln!(
-                    out,
-                    "  {:<4} {:<10} {}",
-                    ruling.id.to_string(),
-                    ruling.holds.as_str(),
-                    ruling.note
-                )?;
+                let line =
+                    format!("  {:<4} {:<10} {}", ruling.id.to_string(), ruling.holds.as_str(), ruling.note);
+                writeln!(out, "{}", line.trim_end())?;
                 if !ruling.counter.is_empty() {
                     writeln!(out, "                  against it “{}”", ruling.counter)?;
                 }

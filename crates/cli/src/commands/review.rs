@@ -146,7 +146,10 @@ fn check_templates(project: &Project) -> Result<(), Complaint> {
         let unusable = |problem: String| {
             Complaint::usage(format!(".tribunal/templates/{name} cannot be used: {problem}"))
                 .why(format!("It takes the place of the {role}'s built-in prompt."))
-                .todo("put in what is missing, or move the file away to use the built-in prompt")
+                .todo("put in what is missing")
+                .todo(format!(
+                    "or use the built-in prompt: mv .tribunal/templates/{name} .tribunal/templates/{name}.off"
+                ))
         };
         if let Some(template) = project.template(&name).map_err(unusable)? {
             prompt::check(role, &template).map_err(|problem| unusable(problem.to_string()))?;
