@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
-    brief::{Content, Patch},
+    brief::{Content, Minutes, Patch},
     confidence::Confidence,
     decision::Decision,
     event::Summary,
@@ -204,6 +204,8 @@ pub(crate) struct Inspection {
     pub schema: &'static str,
     #[serde(flatten)]
     pub content: Content,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<Minutes>,
     pub remarks: Vec<String>,
 }
 

@@ -3,18 +3,24 @@
 //! A template in `agents` turns a brief into a prompt, the parser there turns text into an answer; here is only what
 //! both sides mean.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+
+use core::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    finding::{Evidence, Severity},
+    finding::{Evidence, Finding, Severity},
     ids::{AgentName, FindingId, Hash, Key},
-    level::Role,
+    level::{Role, words},
     limits::Usage,
+    plan::Plan,
     subject::Subject,
 };
+
+/// How many findings a challenger gets at once.
+pub const BATCH: usize = 10;
 
 /// What an agent is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +39,87 @@ pub struct Brief {
     /// What was wrong with the last answer to the same brief.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub correction: String,
+    /// What was fixed since the panel last looked, in a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixed: Vec<String>,
+    /// What a challenger has to dispute, at most [`BATCH`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disputed: Vec<Disputed>,
+    /// Plain: the template picks one from the text.
+    #[serde(default, skip_serializing_if = "Plan::is_plain")]
+    pub plan: Plan,
+    #[serde(default, skip_serializing_if = "Surroundings::is_empty")]
+    pub surroundings: Box<Surroundings>,
+}
+
+impl Brief {
+    /// A brief that asks for nothing special yet.
+    pub fn new(role: Role, subject: Subject, round: u32) -> Brief {
+        Brief {
+            role,
+            subject,
+            round,
+            required: 0,
+            known: Vec::new(),
+            assigned: Vec::new(),
+            said: Vec::new(),
+            correction: String::new(),
+            fixed: Vec::new(),
+            disputed: Vec::new(),
+            plan: Plan::Plain,
+            surroundings: Box::default(),
+        }
+    }
+}
+
+/// What an agent should know of the place it works in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Surroundings {
+    /// Files that Tribunal itself keeps in the project, beside those every template names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_files: Vec<String>,
+    /// What earlier reviews taught, in a line each, the most useful first; templates leave out what has no room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<String>,
+    /// Names of MCP servers the agent may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
+}
+
+impl Surroundings {
+    pub fn is_empty(&self) -> bool {
+        *self == Surroundings::default()
+    }
+}
+
+/// One finding as a challenger sees it: what is said, where, and what is shown for it; not by whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Disputed {
+    pub id: FindingId,
+    pub severity: Severity,
+    pub description: String,
+    #[serde(flatten)]
+    pub evidence: Evidence,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
+}
+
+impl Disputed {
+    pub fn of(finding: &Finding) -> Disputed {
+        Disputed {
+            id: finding.id,
+            severity: finding.severity,
+            description: finding.description.clone(),
+            evidence: finding.evidence.clone(),
+            place: finding.place.as_ref().map(|place| format!("{place}")).unwrap_or_default(),
+        }
+    }
+
+    /// Findings for a challenger, in batches of at most [`BATCH`].
+    pub fn batches<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Vec<Disputed>> {
+        let all: Vec<Disputed> = findings.into_iter().map(Disputed::of).collect();
+        all.chunks(BATCH).map(<[Disputed]>::to_vec).collect()
+    }
 }
 
 /// One finding as a fixer sees it.
@@ -94,6 +181,12 @@ pub struct Claim {
     pub note: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub verification: String,
+    /// What the fixer says it changed; the patch is what counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files_modified: Vec<String>,
+    /// The fixer says it put the fix into its own memory.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub memory_saved: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -101,6 +194,85 @@ pub struct Claim {
 pub enum Said {
     Fixed,
     Blocked,
+}
+
+/// What a challenger says of one finding: an opinion, to be weighed with others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ruling {
+    pub id: FindingId,
+    #[serde(flatten)]
+    pub holds: Holds,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// The subject's own words that speak against the finding, if the challenger quoted them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub counter: String,
+}
+
+/// Whether a finding holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "holds", rename_all = "snake_case")]
+pub enum Holds {
+    Valid,
+    /// Never without counter-evidence: a bare denial is ambiguous.
+    Invalid,
+    Ambiguous,
+}
+
+words!(Holds { Valid = "valid", Invalid = "invalid", Ambiguous = "ambiguous" });
+
+/// What a party told beside its findings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Minutes {
+    /// Who spoke.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub personas: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub consensus: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub dissent: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ballots: Vec<Ballot>,
+}
+
+/// The votes on one finding of the same answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ballot {
+    /// Its position in the answer, from 0.
+    pub finding: usize,
+    pub votes: Vec<Vote>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub dissent: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Vote {
+    pub persona: String,
+    pub severity: Severity,
+}
+
+impl Ballot {
+    /// The highest severity that more than half voted for, or for more than that.
+    pub fn majority(&self) -> Option<Severity> {
+        let agree = |severity: Severity| self.votes.iter().filter(|vote| vote.severity <= severity).count();
+        Severity::ALL.into_iter().find(|severity| agree(*severity) * 2 > self.votes.len())
+    }
+}
+
+impl Minutes {
+    pub fn is_empty(&self) -> bool {
+        *self == Minutes::default()
+    }
+
+    /// Votes may raise a severity, never lower it.
+    pub fn raise(&self, raised: &mut [Raised]) {
+        for ballot in &self.ballots {
+            if let (Some(finding), Some(voted)) = (raised.get_mut(ballot.finding), ballot.majority()) {
+                finding.severity = finding.severity.min(voted);
+            }
+        }
+    }
 }
 
 /// What a parser made of an agent's text.
@@ -112,6 +284,9 @@ pub enum Content {
     },
     Fixes {
         claims: Vec<Claim>,
+    },
+    Rulings {
+        rulings: Vec<Ruling>,
     },
     /// No parser could read it; the message says where it stopped.
     Unreadable {
@@ -129,6 +304,9 @@ pub struct AgentReply {
     pub usage: Usage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
+    /// A party's votes, consensus and dissent.
+    #[serde(default, skip_serializing_if = "Minutes::is_empty")]
+    pub minutes: Box<Minutes>,
     /// The prompt and the output, masked, as blobs.
     pub prompt: Hash,
     pub output: Hash,
@@ -143,4 +321,50 @@ pub struct Patch {
     pub files: Vec<String>,
     /// The difference as people read it, masked, as a blob.
     pub diff: Hash,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_brief_without_the_newer_parts_is_written_as_it_always_was() {
+        let brief = Brief::new(Role::Adversarial, Subject::at("a.md", None), 1);
+        assert_eq!(
+            serde_json::to_string(&brief).unwrap(),
+            concat!(
+                r#"{"role":"adversarial","subject":{"subject":"document","path":"a.md"},"#,
+                r#""round":1,"required":0,"known":[],"assigned":[],"said":[]}"#
+            )
+        );
+    }
+
+    fn ballot(votes: &[Severity]) -> Ballot {
+        let votes = votes.iter().map(|severity| Vote { persona: "x".into(), severity: *severity });
+        Ballot { finding: 0, votes: votes.collect(), dissent: String::new() }
+    }
+
+    #[test]
+    fn votes_raise_a_severity_when_more_than_half_agree() {
+        use Severity::{Critical, High, Low, Medium};
+        for (said, votes, severity) in [
+            (Medium, &[][..], Medium),
+            (Medium, &[High, High, Low], High),
+            (Medium, &[Critical, High, Low], High),
+            (Medium, &[Critical, Low], Medium),
+            (High, &[Low, Low, Low], High),
+            (Low, &[Critical, Critical, Critical], Critical),
+        ] {
+            let mut raised = [Raised {
+                severity: said,
+                category: String::new(),
+                description: String::new(),
+                evidence: Evidence::Quote { text: String::new() },
+                line: None,
+                suggested_fix: String::new(),
+            }];
+            Minutes { ballots: alloc::vec![ballot(votes)], ..Minutes::default() }.raise(&mut raised);
+            assert_eq!(raised[0].severity, severity, "{said} with {votes:?}");
+        }
+    }
 }

@@ -70,6 +70,19 @@ pub enum Role {
     Adversarial,
     Elicitation,
     Fixer,
+    Challenger,
+}
+
+impl Role {
+    pub const ALL: [Role; 7] = [
+        Role::Party,
+        Role::Spec,
+        Role::Quality,
+        Role::Adversarial,
+        Role::Elicitation,
+        Role::Fixer,
+        Role::Challenger,
+    ];
 }
 
 macro_rules! words {
@@ -97,6 +110,7 @@ words!(Role {
     Adversarial = "adversarial",
     Elicitation = "elicitation",
     Fixer = "fixer",
+    Challenger = "challenger",
 });
 
 impl fmt::Display for Tier {

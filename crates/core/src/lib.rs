@@ -26,6 +26,7 @@ pub mod limits;
 pub mod loops;
 pub mod merge;
 pub mod metrics;
+pub mod plan;
 pub mod progress;
 pub mod reason;
 pub mod review;

@@ -163,6 +163,7 @@ fn answered(reply: &AgentReply) -> String {
     let what = match &reply.content {
         Content::Findings { raised } => words::count(raised.len() as u32, "finding"),
         Content::Fixes { claims } => words::count(claims.len() as u32, "claim"),
+        Content::Rulings { rulings } => words::count(rulings.len() as u32, "verdict"),
         Content::Unreadable { message } => format!("unreadable: {message}"),
     };
     match reply.remarks.len() {

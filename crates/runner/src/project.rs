@@ -59,6 +59,19 @@ impl Project {
         self.root.join(".tribunal")
     }
 
+    /// The project's own template of this name, if it has one.
+    pub fn template(&self, name: &str) -> Result<Option<String>, String> {
+        let path = self.home().join("templates").join(name);
+        if fs::symlink_metadata(&path).is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound) {
+            return Ok(None);
+        }
+        let shown = || format!(".tribunal/templates/{name}");
+        if let Some(there) = self.leads_out(&path) {
+            return Err(format!("{} leads out of the project, to {}", shown(), there.display()));
+        }
+        fs::read_to_string(&path).map(Some).map_err(|cause| format!("{} cannot be read: {cause}", shown()))
+    }
+
     pub(crate) fn locks(&self) -> PathBuf {
         self.home().join("locks")
     }

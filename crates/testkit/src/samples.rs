@@ -72,6 +72,7 @@ fn agent(content: Content, patch: Option<Patch>) -> Reply {
         remarks: Vec::new(),
         usage: Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() },
         patch,
+        minutes: Default::default(),
         prompt: Hash::new("prompt"),
         output: Hash::new("output"),
     })
@@ -92,6 +93,8 @@ pub fn fixes(claims: Vec<(FindingId, Said)>, patched: bool) -> Reply {
         said,
         note: format!("about {id}"),
         verification: String::new(),
+        files_modified: Vec::new(),
+        memory_saved: false,
     });
     let patch = Patch { hash: Hash::new("patch"), files: vec!["plan.md".into()], diff: Hash::new("diff") };
     agent(Content::Fixes { claims: claims.collect() }, patched.then_some(patch))

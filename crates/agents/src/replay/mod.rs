@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tribunal_core::limits::Usage;
 
 pub use play::{Ended, Form, Stage, play};
-pub use script::{FixEntry, Script, ScriptError, Step, TaskEntry};
+pub use script::{FixEntry, RuleEntry, Script, ScriptError, Step, TaskEntry};
 
 use crate::driver::Decoded;
 

@@ -8,10 +8,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tribunal_core::{brief::Assigned, finding::Evidence};
+use tribunal_core::finding::Evidence;
 
-use super::{Line, Script, ScriptError, Step, TaskEntry, script::FixEntry};
-use crate::prompt::read_assigned;
+use super::{Line, Script, ScriptError, Step, TaskEntry};
+use crate::prompt::{read_assigned, read_disputed};
 
 /// How the answer is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,10 @@ pub fn play(script: &Script, stage: &mut Stage<'_>) -> io::Result<Ended> {
             }
         }
     }
+    if !part.rule.is_empty() {
+        let verdicts = rule(part, stage.prompt);
+        stage.text(&format!("```json\n{}\n```", json!({ "verdicts": verdicts })))?;
+    }
     if stage.form == Form::Lines {
         stage.line(&Line::Usage { usage: part.usage })?;
     }
@@ -137,7 +141,11 @@ impl Stage<'_> {
     fn fix(&mut self, part: &TaskEntry) -> Result<Vec<Value>, String> {
         let mut fixes = Vec::new();
         for assigned in read_assigned(self.prompt) {
-            let Some(entry) = part.fix.iter().find(|entry| fits(entry, &assigned)) else { continue };
+            let Some(entry) =
+                part.fix.iter().find(|entry| fits(&entry.fits, &assigned.description, &assigned.evidence))
+            else {
+                continue;
+            };
             if let Some(reason) = &entry.blocked {
                 fixes.push(json!({"id": assigned.id, "status": "BLOCKED", "fix_description": reason}));
                 continue;
@@ -199,10 +207,25 @@ impl Stage<'_> {
     }
 }
 
-fn fits(entry: &FixEntry, assigned: &Assigned) -> bool {
-    let evidence = match &assigned.evidence {
+/// What the part says of each disputed finding; one it says nothing about is left out of the answer.
+fn rule(part: &TaskEntry, prompt: &str) -> Vec<Value> {
+    let ruled = read_disputed(prompt).into_iter().filter_map(|disputed| {
+        let mut entries = part.rule.iter();
+        let entry = entries.find(|entry| fits(&entry.fits, &disputed.description, &disputed.evidence))?;
+        Some(json!({
+            "id": disputed.id,
+            "verdict": entry.verdict,
+            "reason": entry.reason,
+            "counter_evidence": entry.counter_evidence,
+        }))
+    });
+    ruled.collect()
+}
+
+fn fits(wanted: &str, description: &str, evidence: &Evidence) -> bool {
+    let evidence = match evidence {
         Evidence::Quote { text } => text,
         Evidence::Absence { heading, .. } => heading,
     };
-    assigned.description.contains(&entry.fits) || evidence.contains(&entry.fits)
+    description.contains(wanted) || evidence.contains(wanted)
 }

@@ -25,6 +25,9 @@ pub struct TaskEntry {
     /// For fixers: what is done about each assigned finding.
     #[serde(default)]
     pub fix: Vec<FixEntry>,
+    /// For challengers: what is said of each disputed finding.
+    #[serde(default)]
+    pub rule: Vec<RuleEntry>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -76,6 +79,20 @@ pub struct FixEntry {
     pub description: String,
     #[serde(default)]
     pub verification: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleEntry {
+    /// Fits a finding whose description, quote or heading contains this.
+    #[serde(rename = "match")]
+    pub fits: String,
+    /// VALID, INVALID or AMBIGUOUS.
+    pub verdict: String,
+    #[serde(default)]
+    pub reason: String,
+    #[serde(default)]
+    pub counter_evidence: String,
 }
 
 #[derive(Debug, thiserror::Error)]

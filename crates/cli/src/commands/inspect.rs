@@ -8,10 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_agents::answer::{Wanted, parse};
+use tribunal_agents::answer::{Parsed, Wanted, parse};
 use tribunal_bmad::CONFIG_PATH;
 use tribunal_core::{
-    brief::{Content, Said},
+    brief::{Content, Minutes, Said},
     finding::Evidence,
 };
 use tribunal_report::{clean_block, escaped};
@@ -45,6 +45,9 @@ pub(crate) enum What {
         /// Read it as a fixer's answer: claims about findings
         #[arg(long)]
         fixes: bool,
+        /// Read it as a challenger's answer: a verdict on each finding
+        #[arg(long, conflicts_with = "fixes")]
+        verdicts: bool,
     },
     /// What an agent printed in a run, and what was read from it
     Transcript(transcript::Arguments),
@@ -53,9 +56,9 @@ pub(crate) enum What {
 pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
     match what {
         What::Findings { file } => response(&file, Wanted::Findings, context),
-        What::Response { file, fixes } => {
-            response(&file, if fixes { Wanted::Fixes } else { Wanted::Findings }, context)
-        }
+        What::Response { file, fixes: true, .. } => response(&file, Wanted::Fixes, context),
+        What::Response { file, verdicts: true, .. } => response(&file, Wanted::Verdicts, context),
+        What::Response { file, .. } => response(&file, Wanted::Findings, context),
         What::Transcript(arguments) => transcript::run(&arguments, context),
         What::Settings { file: Some(file), .. } => settings_file(&file, context),
         What::Settings { file: None, all } => settings(all, context),
@@ -111,14 +114,20 @@ fn response(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Compla
     let readable = !matches!(parsed.content, Content::Unreadable { .. });
     if context.json {
         let schema = "tribunal.inspect/1";
-        documents::print(&Inspection { schema, content: parsed.content, remarks: parsed.remarks })?;
+        let Parsed { content, minutes, remarks } = parsed;
+        let minutes = (!minutes.is_empty()).then_some(minutes);
+        documents::print(&Inspection { schema, content, minutes, remarks })?;
     } else {
-        show(&mut stdout().lock(), &parsed.content, &parsed.remarks)?;
+        show(&mut stdout().lock(), (&parsed.content, &parsed.minutes), &parsed.remarks)?;
     }
     Ok(if readable { 0 } else { NEGATIVE })
 }
 
-fn show(out: &mut impl Write, content: &Content, remarks: &[String]) -> Result<(), Complaint> {
+fn show(
+    out: &mut impl Write,
+    (content, minutes): (&Content, &Minutes),
+    remarks: &[String],
+) -> Result<(), Complaint> {
     match content {
         Content::Findings { raised } => {
             writeln!(out, "{}", count(raised.len(), "finding"))?;
@@ -134,6 +143,17 @@ fn show(out: &mut impl Write, content: &Content, remarks: &[String]) -> Result<(
             }
         }
         Content::Unreadable { message } => writeln!(out, "unreadable: {}", clean_block(message))?,
+        Content::Rulings { rulings } => {
+            writeln!(out, "{}", count(rulings.len(), "verdict"))?;
+            for ruling in rulings {
+                let line =
+                    format!("  {:<4} {:<10} {}", ruling.id.to_string(), ruling.holds.as_str(), ruling.note);
+                writeln!(out, "{}", escaped(line.trim_end()))?;
+                if !ruling.counter.is_empty() {
+                    writeln!(out, "                  against it “{}”", escaped(&ruling.counter))?;
+                }
+            }
+        }
         Content::Fixes { claims } => {
             writeln!(out, "{}", count(claims.len(), "claim"))?;
             for claim in claims {
@@ -142,8 +162,29 @@ fn show(out: &mut impl Write, content: &Content, remarks: &[String]) -> Result<(
             }
         }
     }
+    show_minutes(out, minutes)?;
     for remark in remarks {
         writeln!(out, "[W] {}", escaped(remark))?;
+    }
+    Ok(())
+}
+
+/// What a party told beside its findings.
+fn show_minutes(out: &mut impl Write, minutes: &Minutes) -> Result<(), Complaint> {
+    if !minutes.personas.is_empty() {
+        writeln!(out, "personas: {}", escaped(&minutes.personas.join(", ")))?;
+    }
+    for ballot in &minutes.ballots {
+        let votes = ballot.votes.iter().map(|vote| format!("{} {}", vote.persona, vote.severity));
+        let votes = votes.collect::<Vec<_>>().join(", ");
+        let dissent = if ballot.dissent.is_empty() { "" } else { "; dissent: " };
+        let line = format!("votes on finding {}: {votes}{dissent}{}", ballot.finding + 1, ballot.dissent);
+        writeln!(out, "{}", escaped(&line))?;
+    }
+    for (what, text) in [("consensus", &minutes.consensus), ("dissent", &minutes.dissent)] {
+        if !text.is_empty() {
+            writeln!(out, "{what}: {}", escaped(text))?;
+        }
     }
     Ok(())
 }

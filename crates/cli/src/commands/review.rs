@@ -136,7 +136,27 @@ fn prepare(
     let text = subject::load(project.root(), &relative)?;
     let section = section.map(|title| check_section(&relative, &text, title)).transpose()?;
     let resolved = resolve(project.root(), Subject::at(&relative, section), wishes)?;
+    check_templates(&project)?;
     Ok((project, resolved, text))
+}
+
+/// The project's own prompts, all of them: which roles a run will need is not known at its start.
+fn check_templates(project: &Project) -> Result<(), Complaint> {
+    for role in Role::ALL {
+        let name = prompt::file_name(role);
+        let unusable = |problem: String| {
+            Complaint::usage(format!(".tribunal/templates/{name} cannot be used: {problem}"))
+                .why(format!("It takes the place of the {role}'s built-in prompt."))
+                .todo("put in what is missing")
+                .todo(format!(
+                    "or use the built-in prompt: mv .tribunal/templates/{name} .tribunal/templates/{name}.off"
+                ))
+        };
+        if let Some(template) = project.template(&name).map_err(unusable)? {
+            prompt::check(role, &template).map_err(|problem| unusable(problem.to_string()))?;
+        }
+    }
+    Ok(())
 }
 
 /// As the settings call it.
@@ -226,15 +246,7 @@ fn plan(settings: &Settings, text: &str, context: &Context) -> Result<u8, Compla
 
 /// Four bytes a token: a rule of thumb that is right to within a third for English.
 fn estimate(settings: &Settings, role: Role, text: &str) -> u64 {
-    let brief = Brief {
-        role,
-        subject: settings.subject.clone(),
-        round: 1,
-        required: settings.tasks.required_issues,
-        known: Vec::new(),
-        assigned: Vec::new(),
-        said: Vec::new(),
-        correction: String::new(),
-    };
-    prompt::render(&brief, text).len() as u64 / 4
+    let brief =
+        Brief { required: settings.tasks.required_issues, ..Brief::new(role, settings.subject.clone(), 1) };
+    prompt::render(&brief, text, None).map_or(0, |prompt| prompt.len() as u64 / 4)
 }

@@ -183,6 +183,63 @@ fn an_answer_of_a_fixer_can_be_inspected_too() {
 }
 
 #[test]
+fn an_answer_of_a_challenger_can_be_inspected_too() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "challenger.txt",
+        "verdicts:\n- {id: F1, verdict: VALID, reason: both are there}\n- id: F2\n  verdict: INVALID\n  \
+         reason: it is said: twice\n  counter_evidence: erased after 90 days\n- {id: F3, verdict: INVALID}\n",
+    );
+    let ran = sandbox.run(&["inspect", "response", "challenger.txt", "--verdicts"]);
+    assert_eq!(ran.code, Some(0));
+    insta::assert_snapshot!(ran.out, @r"
+    3 verdicts
+      F1   valid      both are there
+      F2   invalid    it is said: twice
+                      against it “erased after 90 days”
+      F3   ambiguous
+    [W] the list is not well-formed; it was read as far as it could be understood
+    [W] F3 was called invalid without counter-evidence; taken as ambiguous
+    ");
+    let document = sandbox.json(&["inspect", "response", "challenger.txt", "--verdicts"]);
+    assert_eq!(document["rulings"][1]["holds"], "invalid");
+}
+
+#[test]
+fn a_party_s_votes_can_be_inspected() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "party.txt",
+        "personas: [architect, tester]\nfindings:\n\
+         - {severity: low, description: d, quote: q, votes: {architect: high, tester: high}}\nconsensus: not yet\n",
+    );
+    insta::assert_snapshot!(sandbox.run(&["inspect", "response", "party.txt"]).out, @r"
+    1 finding
+      low       d
+                quote “q”
+    personas: architect, tester
+    votes on finding 1: architect high, tester high
+    consensus: not yet
+    ");
+}
+
+#[test]
+fn a_project_s_own_prompt_that_leaves_something_out_is_refused_at_the_start() {
+    let sandbox = Sandbox::new();
+    sandbox.write("plan.md", "# Plan\n");
+    sandbox.write("tribunal.yaml", "agents: {use: [mine], mine: {driver: command, argv: [cat]}}\n");
+    sandbox.write(".tribunal/templates/party.md", "Have a party about\n{{subject}}\n{{task}}\n");
+    let ran = sandbox.run(&["review", "plan.md", "--dry-run"]);
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.err, @r"
+    [!] .tribunal/templates/party.md cannot be used: `{{form}}` is missing: the agent would not get the form its answer is read by
+        It takes the place of the party's built-in prompt.
+        1. put in what is missing
+        2. or use the built-in prompt: mv .tribunal/templates/party.md .tribunal/templates/party.md.off
+    ");
+}
+
+#[test]
 fn what_an_agent_printed_can_be_inspected() {
     let sandbox = Sandbox::scripted(FAST);
     sandbox.run(&["review", "plan.md", "--no-fix"]);

@@ -112,7 +112,9 @@ async fn fixer(
     let came = consult(host, &key, task, &spent, |content| match content {
         Content::Fixes { .. } => None,
         Content::Unreadable { message } => Some(message.clone()),
-        Content::Findings { .. } => Some(String::from("fixes were asked for, not findings")),
+        Content::Findings { .. } | Content::Rulings { .. } => {
+            Some(String::from("fixes were asked for, not findings or verdicts"))
+        }
     })
     .await?;
     Ok(Worked { key, agent, hand, came })
@@ -129,14 +131,9 @@ fn task(court: &Court, timeout_ms: u64, hand: &[FindingId], agent: AgentName, ho
         last_try: last_try(finding),
     });
     let brief = Brief {
-        role: Role::Fixer,
-        subject: host.settings().subject.clone(),
-        round: court.round,
-        required: 0,
-        known: Vec::new(),
         assigned: assigned.collect(),
         said: court.said.clone(),
-        correction: String::new(),
+        ..Brief::new(Role::Fixer, host.settings().subject.clone(), court.round)
     };
     Task { agent, brief, place: Workplace::Private, timeout_ms }
 }

@@ -149,14 +149,10 @@ fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: Agent
         .iter()
         .map(|finding| format!("{} [{}]", headline(finding), crate::tracker::status(&finding.status)));
     let brief = Brief {
-        role,
-        subject: settings.subject.clone(),
-        round,
         required: if round == 1 { settings.tasks.required_issues } else { 0 },
         known: known.collect(),
-        assigned: Vec::new(),
         said: court.said.clone(),
-        correction: String::new(),
+        ..Brief::new(role, settings.subject.clone(), round)
     };
     let timeout_ms = match role {
         Role::Party => settings.tasks.party_timeout_ms,
@@ -177,11 +173,13 @@ async fn seat(host: &dyn Host, root: Key, task: Task, spent: &Spent) -> Result<S
     let mut raised: Option<Vec<Raised>> = None;
     for (_, reply) in &came.replies {
         if let Content::Findings { raised: more } = &reply.content {
+            let mut more = more.clone();
+            reply.minutes.raise(&mut more);
             let all = raised.get_or_insert_default();
             // Asked once more, reviewers tend to say the same again.
             let fresh = more.iter().filter(|one| !all.iter().any(|known| known.evidence == one.evidence));
             let fresh: Vec<Raised> = fresh.cloned().collect();
-            all.extend(if all.is_empty() { more.clone() } else { fresh });
+            all.extend(if all.is_empty() { more } else { fresh });
         }
         for remark in &reply.remarks {
             host.note(Event::Warned { text: format!("answer of {role}: {remark}") });
@@ -212,7 +210,9 @@ fn too_thin(content: &Content, required: u32) -> Option<String> {
         )),
         Content::Findings { .. } => None,
         Content::Unreadable { message } => Some(message.clone()),
-        Content::Fixes { .. } => Some(String::from("findings were asked for, not fixes")),
+        Content::Fixes { .. } | Content::Rulings { .. } => {
+            Some(String::from("findings were asked for, not fixes or verdicts"))
+        }
     }
 }
 

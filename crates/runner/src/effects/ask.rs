@@ -14,7 +14,6 @@ use tribunal_core::{
     brief::{AgentReply, Patch, Task, Workplace},
     effect::Reply,
     ids::{Hash, Key},
-    level::Role,
     limits::Usage,
     progress::Progress,
     reason::{Fault, FaultKind},
@@ -41,12 +40,20 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         let (world, key, task) = (world.clone(), key.clone(), task.clone());
         tokio::task::spawn_blocking(move || prepare(&world, &key, &task)).await
     };
-    let (copy, text) = match prepared {
+    let (copy, text, template) = match prepared {
         Ok(Ok(prepared)) => prepared,
         Ok(Err(problem)) => return Some(world_fault(problem).into()),
         Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
     };
-    let prompt = prompt::render(&task.brief, &text);
+    let prompt = match prompt::render(&task.brief, &text, template.as_deref()) {
+        Ok(prompt) => prompt,
+        Err(problem) => {
+            let file = prompt::file_name(task.brief.role);
+            return Some(
+                world_fault(format!("no prompt for the {} ({file}): {problem}", task.brief.role)).into(),
+            );
+        }
+    };
     let prompt_bytes = prompt.len();
     let masked_prompt = world.masker.mask(&prompt).into_owned();
     let command = command(&world, agent, (&key, &task), copy.tree(), prompt);
@@ -82,8 +89,8 @@ fn charged(mut performed: Performed, lost: u32, usage: Usage) -> Performed {
     performed
 }
 
-/// The folder to work in and the subject's text as it stands there.
-fn prepare(world: &World, key: &Key, task: &Task) -> Result<(Copy, String), String> {
+/// The folder to work in, the subject's text as it stands there, and the project's own template for the role.
+fn prepare(world: &World, key: &Key, task: &Task) -> Result<(Copy, String, Option<String>), String> {
     let path = task.brief.subject.path().ok_or("only files can be reviewed so far")?;
     let copy = match &task.place {
         Workplace::Frozen { by } => {
@@ -102,7 +109,8 @@ fn prepare(world: &World, key: &Key, task: &Task) -> Result<(Copy, String), Stri
         return Err(format!("the copy {} is gone", copy.folder().display()));
     }
     let text = copy.base().map_err(|cause| format!("the copy of {path}: {cause}"))?;
-    Ok((copy, text))
+    let template = world.project.template(&prompt::file_name(task.brief.role))?;
+    Ok((copy, text, template))
 }
 
 /// A new folder for every try: an agent of an earlier life that still writes cannot disturb this one.
@@ -208,8 +216,7 @@ fn read(
         let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)), prompt: None };
         return Performed { reply, blobs: vec![output] };
     }
-    let wanted = if task.brief.role == Role::Fixer { Wanted::Fixes } else { Wanted::Findings };
-    let parsed = answer::parse(&decoded.text, wanted);
+    let parsed = answer::parse(&decoded.text, Wanted::of(task.brief.role));
     let mut blobs = vec![masked.into_bytes()];
     let patch = match task.place {
         Workplace::Frozen { .. } => None,
@@ -232,6 +239,7 @@ fn read(
         remarks: parsed.remarks,
         usage,
         patch,
+        minutes: Box::new(parsed.minutes),
         prompt: Hash::new(""),
         output: Hash::of(&blobs[0]),
     };

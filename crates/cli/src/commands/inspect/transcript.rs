@@ -111,7 +111,7 @@ fn write_call(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<()
         None => writeln!(out, "not answered yet")?,
         Some(Reply::Agent(reply)) => {
             write!(out, "read as ")?;
-            show(out, &reply.content, &reply.remarks)?;
+            show(out, (&reply.content, &reply.minutes), &reply.remarks)?;
             if let Some(patch) = &reply.patch {
                 writeln!(
                     out,

@@ -1,0 +1,183 @@
+//! An answer's data before it means anything: texts, lists and maps, whatever they were written in.
+//!
+//! Maps keep their order and their duplicates, keys are compared by their letters and digits alone: `Suggested Fix`,
+//! `suggestedFix` and `suggested_fix` are one.
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Node {
+    /// Nothing was said.
+    Nothing,
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+/// Whether a key is this name; names are written in lower-case letters and digits only.
+pub(super) fn is(key: &str, name: &str) -> bool {
+    key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).eq(name.chars())
+}
+
+pub(super) fn is_one_of(key: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| is(key, name))
+}
+
+impl Node {
+    /// The value of the first of these names that has one. Said twice, the later one counts, as in JSON.
+    pub fn get(&self, names: &[&str]) -> Option<&Node> {
+        let Node::Map(pairs) = self else { return None };
+        names.iter().find_map(|name| {
+            let said = pairs.iter().rev().filter(|(key, _)| is(key, name)).map(|(_, value)| value);
+            said.into_iter().find(|value| !value.is_blank())
+        })
+    }
+
+    pub fn has(&self, names: &[&str]) -> bool {
+        self.get(names).is_some()
+    }
+
+    pub fn text(&self, names: &[&str]) -> Option<String> {
+        self.get(names).and_then(Node::scalar)
+    }
+
+    /// As one text: lists of texts are joined, quotation marks around the whole are taken off.
+    pub fn scalar(&self) -> Option<String> {
+        let text = match self {
+            Node::Text(text) => unwrap_quotes(text.trim()).to_string(),
+            Node::List(items) => items.iter().map(Node::scalar).collect::<Option<Vec<_>>>()?.join("; "),
+            Node::Nothing | Node::Map(_) => return None,
+        };
+        (!text.trim().is_empty()).then_some(text)
+    }
+
+    /// As texts: one text is a list of one; those parted by commas are several.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            Node::List(items) => items.iter().filter_map(Node::scalar).collect(),
+            Node::Text(text) => {
+                let parts = text.split(',').map(|part| unwrap_quotes(part.trim()).to_string());
+                parts.filter(|part| !part.is_empty()).collect()
+            }
+            Node::Map(pairs) => pairs.iter().map(|(key, _)| key.clone()).collect(),
+            Node::Nothing => Vec::new(),
+        }
+    }
+
+    fn is_blank(&self) -> bool {
+        match self {
+            Node::Nothing => true,
+            Node::Text(text) => text.trim().is_empty(),
+            Node::List(_) | Node::Map(_) => false,
+        }
+    }
+
+    /// Whether some key is said twice.
+    pub fn doubled(&self) -> Option<&str> {
+        let Node::Map(pairs) = self else { return None };
+        // Items have few keys; whoever has many is not looked at.
+        let few = pairs.get(..pairs.len().min(32)).unwrap_or_default();
+        let again = |index: usize| few.iter().take(index).any(|(key, _)| *key == few[index].0);
+        (0..few.len()).find(|index| again(*index)).map(|index| few[index].0.as_str())
+    }
+}
+
+/// A pair of typographic quotation marks around the whole text is decoration: a YAML reader takes it for text.
+fn unwrap_quotes(text: &str) -> &str {
+    let inner = text.strip_prefix(['“', '„', '”']).and_then(|rest| rest.strip_suffix(['”', '“']));
+    inner.filter(|inner| !inner.contains(['“', '”', '„'])).unwrap_or(text)
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
+        from.deserialize_any(Anything)
+    }
+}
+
+/// What a reader says that would not give a word as it was written.
+pub(super) const REWRITTEN: &str = "a number that would be rewritten";
+
+struct Anything;
+
+impl<'de> Visitor<'de> for Anything {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Text(value.to_string()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Text(value.to_string()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Text(value.to_string()))
+    }
+
+    /// `1.50` would become `1.5`, which stands nowhere in the subject.
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Node, E> {
+        Err(E::custom(REWRITTEN))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::Text(value.to_string()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Node, E> {
+        Ok(Node::Text(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Nothing)
+    }
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::Nothing)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Node, D::Error> {
+        from.deserialize_any(Anything)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = from.next_element()? {
+            items.push(item);
+        }
+        Ok(Node::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some((key, value)) = from.next_entry::<Node, Node>()? {
+            pairs.push((key.scalar().unwrap_or_default(), value));
+        }
+        Ok(Node::Map(pairs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_compared_by_letters_and_digits() {
+        for key in ["suggested_fix", "Suggested Fix", "suggestedFix", "SUGGESTED-FIX", "**suggested fix**"] {
+            assert!(is(key, "suggestedfix"), "{key}");
+        }
+        assert!(!is("suggested", "suggestedfix"));
+    }
+
+    #[test]
+    fn only_quotation_marks_around_the_whole_are_taken_off() {
+        assert_eq!(Node::Text("“a”".into()).scalar().unwrap(), "a");
+        assert_eq!(Node::Text("“a” and “b”".into()).scalar().unwrap(), "“a” and “b”");
+    }
+}
