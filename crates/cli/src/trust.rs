@@ -25,6 +25,7 @@ use tribunal_runner::mask::Masker;
 use crate::{
     complaint::{Complaint, ENVIRONMENT},
     context::{Context, quoted},
+    settings::{of_the_person, person_s_items},
 };
 
 /// Something in the settings that would run.
@@ -246,12 +247,19 @@ pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<
 }
 
 /// What a person typed themselves is a yes, too: the run is pinned to it, and going on with the run must not ask for it.
+/// What stands in their own file or variables will be known from there.
 pub(crate) fn remember(context: &Context, root: &Path, settings: &Settings) {
     let typed = || -> Result<(), Complaint> {
-        let mut book = Book::open(context)?;
         let mut items = Item::of(settings);
         let bundled = crate::commands::bundled_items();
-        items.retain(|item| !bundled.contains(item) && !book.trusts(root, item));
+        let own = person_s_items(&of_the_person(&context.wishes().given)?);
+        items.retain(|item| !bundled.contains(item) && !own.contains(&item.hash()));
+        if items.is_empty() {
+            return Ok(());
+        }
+        let mut book = Book::open(context)?;
+        let masker = context.masker();
+        items.retain(|item| !book.trusts(root, item) && !item.hides_something(&masker));
         if items.is_empty() { Ok(()) } else { book.add(root, &items) }
     };
     // Without a place to keep it the question comes later, and nothing is lost.

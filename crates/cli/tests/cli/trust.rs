@@ -137,9 +137,9 @@ fn what_a_person_set_outside_the_project_needs_no_yes() {
     fs::rename(sandbox.path("tribunal.yaml"), &file).unwrap();
     let ran = sandbox.run(&["review", "plan.md"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(!sandbox.home().join("state").exists(), "nothing had to be recorded");
     let ran = sandbox.run(&["review", "plan.md", "--set", "verify=[make it so]"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(!sandbox.home().join("state").exists(), "nothing had to be recorded");
     // The journal cannot tell whose the commands were; the person's own settings can.
     let settings = fs::read_to_string(&file).unwrap();
     fs::write(&file, settings.replace("findings: []", "no answer")).unwrap();
