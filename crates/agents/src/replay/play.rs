@@ -229,3 +229,50 @@ fn fits(wanted: &str, description: &str, evidence: &Evidence) -> bool {
     };
     description.contains(wanted) || evidence.contains(wanted)
 }
+
+#[cfg(test)]
+mod tests {
+    use tribunal_core::{
+        brief::{Brief, Content, Disputed},
+        finding::Severity,
+        ids::FindingId,
+        level::Role,
+        subject::Subject,
+    };
+
+    use super::*;
+    use crate::{
+        answer::{Wanted, parse},
+        prompt,
+    };
+
+    #[test]
+    fn a_scripted_challenger_says_what_its_script_says_of_each_finding() {
+        let disputed = |number: u32, description: &str| Disputed {
+            id: FindingId(number),
+            severity: Severity::High,
+            description: description.into(),
+            evidence: Evidence::Quote { text: "q".into() },
+            place: "a.md:1".into(),
+        };
+        let mut brief = Brief::new(Role::Challenger, Subject::at("a.md", None), 1);
+        brief.disputed = vec![disputed(1, "wrong"), disputed(2, "right"), disputed(3, "unheard of")];
+        let script = "tasks: [{task: '*', rule: [{match: wrong, verdict: INVALID, reason: r}, {match: right, verdict: VALID}]}]";
+        let mut out = Vec::new();
+        let mut stage = Stage {
+            task: "challenge",
+            prompt: &prompt::render(&brief, "q\n", None).unwrap(),
+            folder: Path::new("."),
+            paced: false,
+            form: Form::Plain,
+            out: &mut out,
+            err: &mut Vec::new(),
+            wait: &|_| {},
+        };
+        assert_eq!(play(&Script::parse(script).unwrap(), &mut stage).unwrap(), Ended(0));
+        let text = String::from_utf8(out).unwrap();
+        let Content::Rulings { rulings } = parse(&text, Wanted::Verdicts).content else { panic!("{text}") };
+        let said = rulings.iter().map(|ruling| format!("{} {}", ruling.id, ruling.holds));
+        assert_eq!(said.collect::<Vec<_>>(), ["F1 invalid", "F2 valid"]);
+    }
+}
