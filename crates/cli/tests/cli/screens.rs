@@ -44,7 +44,7 @@ fn what_is_inspected_is_shown_without_harm() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "answer.yaml",
-        "findings: [{severity: high, description: \"a\\e[2J\\nb\", quote: \"c\\u202e\"}]\n",
+        "findings: [{severity: high, description: \"a\\u001b[2J\\nb\", quote: \"c\\u202e\"}]\n",
     );
     let ran = sandbox.run(&["inspect", "response", "answer.yaml"]);
     insta::assert_snapshot!(ran.out, @r"
