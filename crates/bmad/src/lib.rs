@@ -5,4 +5,4 @@
 
 mod config;
 
-pub use config::{CONFIG_PATH, Config, Parsed};
+pub use config::{CONFIG_PATH, OUTPUT_FOLDER, folder};

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path};
 
+use tribunal_bmad::{OUTPUT_FOLDER, folder};
 use tribunal_core::{
     level::{Goal, Level, Tier},
     limits::{Cost, Limits},
@@ -166,7 +167,7 @@ pub(super) fn place(effective: &Effective, path: &str) -> String {
 fn reviews(effective: &Effective) -> Result<String, Complaint> {
     let output = match text(effective, "output_folder") {
         Some(said) => inside(effective, "output_folder", said)?,
-        None if effective.bmad => "_bmad-output".to_string(),
+        None if effective.bmad => OUTPUT_FOLDER.to_string(),
         None => ".tribunal".to_string(),
     };
     match text(effective, "reviews_folder") {
@@ -175,11 +176,9 @@ fn reviews(effective: &Effective) -> Result<String, Complaint> {
     }
 }
 
-/// BMAD writes `{project-root}/_bmad-output`, or `_bmad-output`, or `./_bmad-output/`.
+/// A folder below the project's root, or why not.
 fn inside(effective: &Effective, path: &str, said: &str) -> Result<String, Complaint> {
-    let folder = said.trim();
-    let folder = folder.strip_prefix("{project-root}").map_or(folder, |rest| rest.trim_start_matches('/'));
-    let folder = folder.trim_start_matches("./").trim_end_matches('/');
+    let folder = folder(said);
     let inside = Path::new(folder).components().all(|part| matches!(part, Component::Normal(_)));
     if inside && !folder.is_empty() && !folder.contains('{') {
         return Ok(folder.to_string());

@@ -1,7 +1,7 @@
 //! What a review knows that speaks for its text, gathered after every round, and the confidence that comes of it.
 //!
-//! Memory and party stay unasked: there is no memory yet, and the party's answer carries no vote. The open findings are not
-//! taken for a validation "by errors", since they come from the same reviewers; `docs/confidence.md` says more.
+//! Memory and party stay unasked: there is no memory yet, and what a party voted is not listened to here yet. The open findings
+//! are not taken for a validation "by errors", since they come from the same reviewers; `docs/confidence.md` says more.
 
 use alloc::string::ToString;
 

@@ -234,9 +234,11 @@ fn read(
             }
         },
     };
+    let mut remarks = parsed.remarks;
+    remarks.extend(survivors(ended.left));
     let reply = AgentReply {
         content: parsed.content,
-        remarks: parsed.remarks,
+        remarks,
         usage,
         patch,
         minutes: Box::new(parsed.minutes),
@@ -244,6 +246,11 @@ fn read(
         output: Hash::of(&blobs[0]),
     };
     Performed { reply: Reply::Agent(reply), blobs }
+}
+
+/// Processes that are not ours to end (another user's, say) are at least pointed out.
+fn survivors(left: usize) -> Option<String> {
+    (left > 0).then(|| format!("{left} of its processes could not be ended and may still be there"))
 }
 
 fn failure(world: &World, (agent, task): (&AgentSpec, &Task), ended: &Ended, stderr: &str) -> String {
@@ -262,7 +269,8 @@ fn failure(world: &World, (agent, task): (&AgentSpec, &Task), ended: &Ended, std
     };
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let said = if last.is_empty() { String::new() } else { format!(": {}", cut(last.trim(), 200)) };
-    format!("agent `{}` {what}{said}", agent.name)
+    let left = survivors(ended.left).map(|left| format!("; {left}")).unwrap_or_default();
+    format!("agent `{}` {what}{said}{left}", agent.name)
 }
 
 fn patch(
