@@ -48,8 +48,9 @@ fn with_a_daemon() -> (Sandbox, Held, Child) {
     let held = Held::new(&sandbox);
     let up = sandbox.path("up");
     assert!(std::process::Command::new("mkfifo").arg(&up).status().unwrap().success());
+    // Deaf before anything else is started: whoever ignores a signal hands that on.
     let script = format!(
-        "exec 3>'{}'\n{DAEMON}echo up >'{}'\ntrap '' TERM\nwhile :; do sleep 1000; done\n",
+        "trap '' TERM\nexec 3>'{}'\n{DAEMON}echo up >'{}'\nwhile :; do sleep 1000; done\n",
         held.path.display(),
         up.display()
     );
@@ -85,12 +86,14 @@ fn killed_tribunal_leaves_nothing_and_a_quick_resume_waits_for_that() {
 fn what_survived_tribunal_and_its_keeper_is_ended_by_the_next_start() {
     let (sandbox, held, mut child) = with_a_daemon();
     let keepers = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
-    kill_process(pid(&child), Signal::KILL).unwrap();
+    // Stopped first: neither it nor its keepers get to end anything.
+    kill_process(pid(&child), Signal::STOP).unwrap();
     for keeper in keepers.split_whitespace() {
         let name = fs::read_to_string(format!("/proc/{keeper}/cmdline")).unwrap_or_default();
         assert!(name.starts_with("tribunal-keeper\0"), "{name}");
         kill_process(Pid::from_raw(keeper.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
     }
+    kill_process(pid(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     good_agent(&sandbox);
     let ran = sandbox.run(&["resume"]);
@@ -241,9 +244,9 @@ fn a_detached_run_goes_on_without_us() {
     assert!(said.out.contains("log plan-") && said.out.contains("--follow"), "{}", said.out);
     assert_eq!(sandbox.json(&["runs"])["runs"][0]["state"], "running");
     open_for(&gate);
-    // The run's lock is freed when it is over.
+    // Ends with the run.
     let run = sandbox.last_run();
-    while sandbox.json(&["status", &run])["runs"][0]["state"] == "running" {}
+    assert!(sandbox.run(&["log", &run, "--follow"]).out.contains("waiting · "));
     assert_eq!(sandbox.json(&["status", &run])["runs"][0]["state"], "waiting");
 
     // Behind `--` there are files only, and several are several runs.
