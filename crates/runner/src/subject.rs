@@ -93,3 +93,23 @@ pub(crate) fn stays_inside(root: &Path, path: &str) -> Result<(), SubjectError> 
 pub(crate) fn is_plain(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_path_that_leads_out_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("project");
+        fs::create_dir(&root).unwrap();
+        fs::write(root.join("in.md"), "in").unwrap();
+        fs::write(folder.path().join("out.md"), "out").unwrap();
+        std::os::unix::fs::symlink("../out.md", root.join("link.md")).unwrap();
+        assert!(stays_inside(&root, "in.md").is_ok());
+        let outside = folder.path().join("out.md").display().to_string();
+        for path in ["../out.md", "link.md", &outside] {
+            assert!(matches!(stays_inside(&root, path), Err(SubjectError::Outside { .. })), "{path}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Which lines a change touched, and whether a place has to do with them.
 //!
 //! A flaw that was there before the change is a flaw, but not this change's: it is deferred, not fixed here. Whoever makes
-//! a change the subject gives its unified diff; nothing here asks git.
+//! a change the subject gives its unified diff; nothing here asks git, and no command makes a change the subject yet.
 
 use alloc::{
     string::{String, ToString},
