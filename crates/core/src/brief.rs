@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    context::Context,
     finding::{Evidence, Finding, Severity},
     ids::{AgentName, FindingId, Hash, Key},
     level::{Role, words},
@@ -84,6 +85,9 @@ pub struct Surroundings {
     /// Names of MCP servers the agent may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
+    /// What came of earlier tries in this run.
+    #[serde(default, skip_serializing_if = "Context::is_empty")]
+    pub context: Context,
 }
 
 impl Surroundings {
@@ -155,6 +159,9 @@ pub struct Task {
     pub brief: Brief,
     pub place: Workplace,
     pub timeout_ms: u64,
+    /// Earlier outputs, given while everything stood as it stands now: a new one that says the same goes in a circle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recent: Vec<Hash>,
 }
 
 /// A finding as a reviewer raised it: a claim, not yet grounded.
@@ -260,6 +267,14 @@ impl Ballot {
     }
 }
 
+impl Ballot {
+    /// More than half voted for one severity, and nobody wrote down that it saw it otherwise.
+    pub fn is_agreed(&self) -> bool {
+        let most = Severity::ALL.map(|severity| self.votes.iter().filter(|v| v.severity == severity).count());
+        self.dissent.is_empty() && most.into_iter().max().unwrap_or(0) * 2 > self.votes.len()
+    }
+}
+
 impl Minutes {
     pub fn is_empty(&self) -> bool {
         *self == Minutes::default()
@@ -310,6 +325,9 @@ pub struct AgentReply {
     /// The prompt and the output, masked, as blobs.
     pub prompt: Hash,
     pub output: Hash,
+    /// How much of it one of the task's recent outputs had already said, in thousandths; none: nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<u16>,
 }
 
 /// What a fixer changed in its copy.

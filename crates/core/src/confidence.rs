@@ -17,7 +17,10 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::level::{Tier, words};
+use crate::{
+    brief::Minutes,
+    level::{Tier, words},
+};
 
 /// Who can be asked about a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -150,6 +153,24 @@ pub enum Party {
 }
 
 impl Party {
+    /// From what a session wrote down: votes first, else its own summary. None: it says neither.
+    pub fn of(minutes: &Minutes) -> Option<Party> {
+        if minutes.ballots.is_empty() {
+            return match (minutes.consensus.is_empty(), minutes.dissent.is_empty()) {
+                (true, true) => None,
+                (false, true) => Some(Party::Consensus),
+                (false, false) => Some(Party::Partial),
+                (true, false) => Some(Party::NoConsensus),
+            };
+        }
+        let agreed = minutes.ballots.iter().filter(|ballot| ballot.is_agreed()).count();
+        Some(match minutes.ballots.len() {
+            all if agreed == all && minutes.dissent.is_empty() => Party::Consensus,
+            all if agreed * 2 >= all => Party::Partial,
+            _ => Party::NoConsensus,
+        })
+    }
+
     fn points(self) -> u32 {
         match self {
             Party::Consensus => 15,

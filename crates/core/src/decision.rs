@@ -13,6 +13,8 @@ use crate::ids::{DecisionId, FindingId};
 pub enum About {
     /// A fixer could not repair this finding.
     Blocked { finding: FindingId },
+    /// Challengers could not agree on this critical finding.
+    Disputed { finding: FindingId },
     /// A limit ended the run with work left.
     Limit,
 }
@@ -54,6 +56,22 @@ impl Decision {
         Decision {
             id,
             about: About::Blocked { finding },
+            owner: "product owner".into(),
+            question,
+            choices,
+            answer: None,
+        }
+    }
+
+    pub fn disputed(id: DecisionId, finding: FindingId, question: String) -> Decision {
+        let choices = choices(&[
+            ("uphold", "it is an issue: let a fixer repair it"),
+            ("dismiss", "it is not an issue"),
+            ("defer", "it is one, but not now"),
+        ]);
+        Decision {
+            id,
+            about: About::Disputed { finding },
             owner: "product owner".into(),
             question,
             choices,

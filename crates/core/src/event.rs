@@ -1,7 +1,8 @@
 //! The journal's vocabulary: facts, owned and versioned. Everything people are shown is derived from these.
 //!
 //! Format history (`v` of an [`Entry`]):
-//! - 1: the first. Added since, without a new number, since older entries still read: `confidence_calculated`.
+//! - 1: the first. Added since, without a new number, since older entries still read: `confidence_calculated`,
+//!   `challenger_answered`, `finding_ruled`.
 
 use alloc::{
     format,
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    challenge::{Ruled, Voice},
     confidence::Confidence,
     decision::{Answer, Decision},
     effect::{Effect, Refusal, Reply},
@@ -125,6 +127,22 @@ pub enum Event {
         to: Status,
         note: String,
     },
+    /// A challenger answered for its batch, or did not.
+    ChallengerAnswered {
+        key: Key,
+        agent: AgentName,
+        findings: u32,
+        usage: Usage,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    },
+    FindingRuled {
+        finding: FindingId,
+        ruled: Ruled,
+        /// As it is from now on.
+        severity: Severity,
+        voices: Vec<Voice>,
+    },
     FixersDealt {
         round: u32,
         iteration: u32,
@@ -181,13 +199,16 @@ impl Event {
             Event::EffectStarted { key, .. }
             | Event::EffectFinished { key, .. }
             | Event::Boundary { key, .. }
+            | Event::ChallengerAnswered { key, .. }
             | Event::FixerFailed { key, .. }
             | Event::PatchLanded { key, .. }
             | Event::PatchRefused { key, .. } => key.to_string(),
             Event::Patched { change } => change.clone(),
             Event::SeatAnswered { role, .. } | Event::SeatIncomplete { role, .. } => role.to_string(),
             Event::FindingRaised { finding } => finding.id.to_string(),
-            Event::FindingJoined { finding, .. } | Event::FindingMoved { finding, .. } => finding.to_string(),
+            Event::FindingJoined { finding, .. }
+            | Event::FindingMoved { finding, .. }
+            | Event::FindingRuled { finding, .. } => finding.to_string(),
             Event::DecisionPosted { decision } => decision.id.to_string(),
             Event::DecisionAnswered { decision, .. } => decision.to_string(),
             Event::FixersDealt { iteration, wave, .. } => format!("{iteration}.{wave}"),
@@ -217,6 +238,8 @@ impl Event {
             Event::FindingRaised { .. } => "finding_raised",
             Event::FindingJoined { .. } => "finding_joined",
             Event::FindingMoved { .. } => "finding_moved",
+            Event::ChallengerAnswered { .. } => "challenger_answered",
+            Event::FindingRuled { .. } => "finding_ruled",
             Event::FixersDealt { .. } => "fixers_dealt",
             Event::FixerFailed { .. } => "fixer_failed",
             Event::PatchLanded { .. } => "patch_landed",

@@ -214,6 +214,11 @@ impl Status {
         }
     }
 
+    /// Not believed: its evidence was not there, or it was shown to be wrong.
+    pub fn is_refuted(&self) -> bool {
+        matches!(self, Status::Dismissed { why: Dismissal::Ungrounded | Dismissal::Invalid })
+    }
+
     /// Still to be repaired by somebody.
     pub fn is_open(&self) -> bool {
         matches!(self, Status::Open | Status::Assigned)

@@ -12,7 +12,9 @@
 extern crate alloc;
 
 pub mod brief;
+pub mod challenge;
 pub mod confidence;
+pub mod context;
 pub mod decision;
 pub mod desk;
 pub mod effect;
@@ -30,6 +32,7 @@ pub mod plan;
 pub mod progress;
 pub mod reason;
 pub mod review;
+pub mod seating;
 pub mod settings;
 pub mod stamp;
 pub mod subject;

@@ -11,6 +11,7 @@ use crate::{
     ids::AgentName,
     level::{Goal, Level, Tier},
     limits::Limits,
+    plan::Persona,
     subject::Subject,
 };
 
@@ -32,6 +33,23 @@ pub struct Settings {
     pub verify: Vec<String>,
     /// Folder of trackers and metrics, relative to the project's root.
     pub reviews: String,
+    /// Agents that take part only as somebody's stronger one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reserves: Vec<AgentSpec>,
+    /// What confidence must come to before a review is called resolved; none: it is only shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_confidence: Option<u32>,
+}
+
+impl Settings {
+    pub fn agent(&self, name: &AgentName) -> Option<&AgentSpec> {
+        self.agents.iter().chain(&self.reserves).find(|agent| agent.name == *name)
+    }
+
+    /// Whose model an agent asks.
+    pub fn provider<'a>(&'a self, agent: &'a AgentName) -> &'a str {
+        self.agent(agent).map_or(agent.as_str(), AgentSpec::provider)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +69,34 @@ pub struct TaskSettings {
     pub idle_timeout_ms: u64,
     /// Before a failed task is tried once more.
     pub retry_after_ms: u64,
+    #[serde(default, skip_serializing_if = "PlanSettings::is_default")]
+    pub plans: PlanSettings,
+}
+
+/// How parties and elicitations go about their work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanSettings {
+    /// Personas in a party, at least.
+    pub min_agents: u32,
+    /// Rounds of cross-examination in a party, at most.
+    pub max_rounds: u32,
+    /// Methods of an elicitation, at least.
+    pub min_methods: u32,
+    /// The project's own personas; empty: ours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roster: Vec<Persona>,
+}
+
+impl Default for PlanSettings {
+    fn default() -> Self {
+        PlanSettings { min_agents: 3, max_rounds: 3, min_methods: 3, roster: Vec::new() }
+    }
+}
+
+impl PlanSettings {
+    fn is_default(&self) -> bool {
+        *self == PlanSettings::default()
+    }
 }
 
 impl Default for TaskSettings {
@@ -65,6 +111,7 @@ impl Default for TaskSettings {
             fixer_timeout_ms: 15 * 60_000,
             idle_timeout_ms: idle_timeout_ms(),
             retry_after_ms: 5_000,
+            plans: PlanSettings::default(),
         }
     }
 }
@@ -79,6 +126,18 @@ pub struct AgentSpec {
     pub name: AgentName,
     #[serde(flatten)]
     pub driver: DriverSpec,
+    /// Whose model it asks; agents of one provider are one voice. Empty: it is its own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub provider: String,
+    /// The agent that takes over when this one has failed twice in a row: one model up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stronger: Option<AgentName>,
+}
+
+impl AgentSpec {
+    pub fn provider(&self) -> &str {
+        if self.provider.is_empty() { self.name.as_str() } else { &self.provider }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -181,6 +181,11 @@ impl RunView {
                     }
                 }
             }
+            Event::FindingRuled { finding, severity, .. } => {
+                if let Some(known) = self.findings.get_mut(finding) {
+                    known.severity = *severity;
+                }
+            }
             Event::FindingMoved { finding, to, note } => {
                 if let Some(known) = self.findings.get_mut(finding) {
                     known.move_to(to.clone(), at, note.to_string());

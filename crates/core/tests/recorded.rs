@@ -7,10 +7,11 @@ use tribunal_core::{
     effect::{Effect, Reply},
     event::{Entry, Event},
     ids::Key,
+    level::Role,
     view::RunView,
 };
 use tribunal_testkit::{
-    RECORDED, RECORDED_BESIDES, entries,
+    RECORDED, RECORDED_BESIDES, entries, samples,
     trial::{Life, Performed, Trial, World, review_workflow as workflow},
 };
 
@@ -24,6 +25,10 @@ impl World for AsRecorded {
             // Newer builds look more often; nobody had said anything.
             None if ask.effect == Effect::Inbox => Performed::Reply(Reply::Requests { requests: Vec::new() }),
             None => match &ask.effect {
+                // Newer builds ask challengers, too.
+                Effect::Ask { task } if task.brief.role == Role::Challenger => {
+                    Performed::Reply(samples::upheld(&task.brief))
+                }
                 Effect::Wait { ending } => Performed::Park(ending.clone()),
                 _ => panic!("{} was never asked for", ask.key),
             },

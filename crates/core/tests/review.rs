@@ -77,6 +77,8 @@ fn a_finding_is_raised_fixed_and_re_reviewed_before_it_is_resolved() {
             "round-1/inbox",
             "round-1/freeze",
             "round-1/review/adversarial",
+            "round-1/challenge/1/1",
+            "round-1/challenge/2/1",
             "round-1/tracker",
             "round-1/fix-1/inbox",
             "round-1/fix-1/fix/1",

@@ -3,7 +3,7 @@
 //! It keeps a text with flaws of its own, so that grounding, landing and verifying meet something real.
 
 use tribunal_core::{
-    brief::{Brief, Raised, Said},
+    brief::{Brief, Holds, Raised, Said},
     decision::{Answer, Decision},
     desk::Ask,
     effect::{Effect, Hunk, Refusal, Reply, Request},
@@ -97,7 +97,22 @@ impl RandomWorld {
         if self.dice.percent(self.temper.answer_unreadable) {
             return samples::unreadable();
         }
-        if brief.role == Role::Fixer { self.fix(key, brief) } else { self.review() }
+        match brief.role {
+            Role::Fixer => self.fix(key, brief),
+            Role::Challenger => self.challenge(brief),
+            _ => self.review(),
+        }
+    }
+
+    fn challenge(&mut self, brief: &Brief) -> Reply {
+        let words = [Holds::Valid, Holds::Valid, Holds::Invalid, Holds::Ambiguous];
+        let mut said = Vec::new();
+        for disputed in &brief.disputed {
+            if !self.dice.percent(5) {
+                said.push((disputed.id, *self.dice.pick(&words)));
+            }
+        }
+        samples::rulings(said)
     }
 
     fn review(&mut self) -> Reply {

@@ -1,7 +1,7 @@
 //! Small values that tests need again and again.
 
 use tribunal_core::{
-    brief::{AgentReply, Claim, Content, Patch, Raised, Said},
+    brief::{AgentReply, Brief, Claim, Content, Holds, Patch, Raised, Ruling, Said},
     confidence::{Confidence, Reviewers, Signal, Signals, Validation, calculate},
     effect::{Hunk, Reply},
     finding::{Evidence, Severity},
@@ -34,9 +34,13 @@ pub fn settings() -> Settings {
         agents: vec![AgentSpec {
             name: AgentName::new("sample"),
             driver: DriverSpec::Command { argv: vec!["sample".into()] },
+            provider: String::new(),
+            stronger: None,
         }],
         verify: Vec::new(),
         reviews: "reviews".into(),
+        reserves: Vec::new(),
+        target_confidence: None,
     }
 }
 
@@ -75,11 +79,28 @@ fn agent(content: Content, patch: Option<Patch>) -> Reply {
         minutes: Default::default(),
         prompt: Hash::new("prompt"),
         output: Hash::new("output"),
+        repeats: None,
     })
 }
 
 pub fn findings(raised: Vec<Raised>) -> Reply {
     agent(Content::Findings { raised }, None)
+}
+
+/// A challenger that upholds all it was given.
+pub fn upheld(brief: &Brief) -> Reply {
+    rulings(brief.disputed.iter().map(|disputed| (disputed.id, Holds::Valid)).collect())
+}
+
+/// A challenger's answer; what it calls invalid it shows with the text's title.
+pub fn rulings(said: Vec<(FindingId, Holds)>) -> Reply {
+    let rulings = said.into_iter().map(|(id, holds)| Ruling {
+        id,
+        holds,
+        note: format!("about {id}"),
+        counter: if holds == Holds::Invalid { "# Plan".into() } else { String::new() },
+    });
+    agent(Content::Rulings { rulings: rulings.collect() }, None)
 }
 
 pub fn unreadable() -> Reply {

@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use tribunal_core::{
     desk::Ask,
     effect::{Effect, Reply, Request},
+    level::Role,
     reason::{Ending, Reason},
 };
 
-use crate::trial::{Performed, World};
+use crate::{
+    samples,
+    trial::{Performed, World},
+};
 
-/// Replies by key; files are written, sleeps are slept and inboxes are empty unless said otherwise.
+/// Replies by key; files are written, sleeps are slept, inboxes are empty and challengers content unless said otherwise.
 #[derive(Debug, Default)]
 pub struct ScriptedWorld {
     replies: BTreeMap<String, Reply>,
@@ -40,6 +44,9 @@ impl World for ScriptedWorld {
             Effect::Sleep { .. } => Performed::Reply(Reply::Slept),
             Effect::Post { .. } => Performed::Reply(Reply::Posted),
             Effect::Inbox => Performed::Reply(Reply::Requests { requests: Vec::new() }),
+            Effect::Ask { task } if task.brief.role == Role::Challenger => {
+                Performed::Reply(samples::upheld(&task.brief))
+            }
             Effect::Wait { .. } if ask.again && self.resumes => {
                 Performed::Reply(Reply::Requests { requests: vec![Request::Resume] })
             }

@@ -396,6 +396,7 @@ mod tests {
             own_files: vec!["sprint-status.yaml".into()],
             memory: vec!["numbers are often off".into()],
             servers: vec!["search".into()],
+            ..Surroundings::default()
         };
         let prompt = prompt(&brief, "# Goals\nWin.\n");
         let marks = |line: &str| match line.split_once(' ').filter(|_| line.starts_with("===")) {

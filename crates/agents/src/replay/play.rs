@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tribunal_core::finding::Evidence;
+use tribunal_core::{brief::Disputed, finding::Evidence};
 
 use super::{Line, Script, ScriptError, Step, TaskEntry};
 use crate::prompt::{read_assigned, read_disputed};
@@ -52,8 +52,11 @@ pub struct Ended(pub i32);
 const SCRIPT_FAULT: i32 = 70;
 
 pub fn play(script: &Script, stage: &mut Stage<'_>) -> io::Result<Ended> {
+    let disputed = read_disputed(stage.prompt);
     let part = match script.part(stage.task) {
         Ok(part) => part,
+        // What a script does not dispute stands.
+        Err(ScriptError::NoPart(_)) if !disputed.is_empty() => &TaskEntry::default(),
         Err(error @ (ScriptError::NoPart(_) | ScriptError::Form(_))) => {
             writeln!(stage.err, "{error}")?;
             return Ok(Ended(SCRIPT_FAULT));
@@ -62,6 +65,7 @@ pub fn play(script: &Script, stage: &mut Stage<'_>) -> io::Result<Ended> {
     let mut findings: Option<Vec<Value>> = None;
     for step in &part.steps {
         match step {
+            Step::Findings(_) if !disputed.is_empty() => {}
             Step::Findings(more) => findings.get_or_insert_default().extend(more.iter().cloned()),
             other => {
                 if let Some(ended) = stage.step(other)? {
@@ -82,8 +86,9 @@ pub fn play(script: &Script, stage: &mut Stage<'_>) -> io::Result<Ended> {
             }
         }
     }
-    if !part.rule.is_empty() {
-        let verdicts = rule(part, stage.prompt);
+    let answered = part.steps.iter().any(|step| matches!(step, Step::Text(_)));
+    if !disputed.is_empty() && (!part.rule.is_empty() || !answered) {
+        let verdicts = rule(part, disputed);
         stage.text(&format!("```json\n{}\n```", json!({ "verdicts": verdicts })))?;
     }
     if stage.form == Form::Lines {
@@ -207,17 +212,19 @@ impl Stage<'_> {
     }
 }
 
-/// What the part says of each disputed finding; one it says nothing about is left out of the answer.
-fn rule(part: &TaskEntry, prompt: &str) -> Vec<Value> {
-    let ruled = read_disputed(prompt).into_iter().filter_map(|disputed| {
+/// What the part says of each disputed finding; one it says nothing about is valid.
+fn rule(part: &TaskEntry, disputed: Vec<Disputed>) -> Vec<Value> {
+    let ruled = disputed.into_iter().map(|disputed| {
         let mut entries = part.rule.iter();
-        let entry = entries.find(|entry| fits(&entry.fits, &disputed.description, &disputed.evidence))?;
-        Some(json!({
-            "id": disputed.id,
-            "verdict": entry.verdict,
-            "reason": entry.reason,
-            "counter_evidence": entry.counter_evidence,
-        }))
+        match entries.find(|entry| fits(&entry.fits, &disputed.description, &disputed.evidence)) {
+            None => json!({"id": disputed.id, "verdict": "VALID"}),
+            Some(entry) => json!({
+                "id": disputed.id,
+                "verdict": entry.verdict,
+                "reason": entry.reason,
+                "counter_evidence": entry.counter_evidence,
+            }),
+        }
     });
     ruled.collect()
 }
@@ -233,7 +240,7 @@ fn fits(wanted: &str, description: &str, evidence: &Evidence) -> bool {
 #[cfg(test)]
 mod tests {
     use tribunal_core::{
-        brief::{Brief, Content, Disputed},
+        brief::{Brief, Content},
         finding::Severity,
         ids::FindingId,
         level::Role,
@@ -273,6 +280,6 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         let Content::Rulings { rulings } = parse(&text, Wanted::Verdicts).content else { panic!("{text}") };
         let said = rulings.iter().map(|ruling| format!("{} {}", ruling.id, ruling.holds));
-        assert_eq!(said.collect::<Vec<_>>(), ["F1 invalid", "F2 valid"]);
+        assert_eq!(said.collect::<Vec<_>>(), ["F1 invalid", "F2 valid", "F3 valid"]);
     }
 }

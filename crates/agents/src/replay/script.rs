@@ -13,7 +13,7 @@ pub struct Script {
 }
 
 /// What is played for the tasks whose key fits.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
     /// A key; `*` stands for anything.
@@ -25,7 +25,7 @@ pub struct TaskEntry {
     /// For fixers: what is done about each assigned finding.
     #[serde(default)]
     pub fix: Vec<FixEntry>,
-    /// For challengers: what is said of each disputed finding.
+    /// For challengers: what is said of each disputed finding; the others are valid.
     #[serde(default)]
     pub rule: Vec<RuleEntry>,
 }

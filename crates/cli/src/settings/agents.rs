@@ -73,7 +73,7 @@ fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<
             .why("Nothing was started.")
             .todo(format!("correct `script:` ({place})")));
     }
-    Ok(AgentSpec { name: AgentName::new(name), driver })
+    Ok(AgentSpec { name: AgentName::new(name), driver, provider: String::new(), stronger: None })
 }
 
 fn unknown_agent(name: &str, effective: &Effective, defined: &[&str], root: &Path) -> Complaint {

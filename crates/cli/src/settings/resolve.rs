@@ -6,7 +6,7 @@ use tribunal_bmad::{OUTPUT_FOLDER, folder};
 use tribunal_core::{
     level::{Goal, Level, Tier},
     limits::{Cost, Limits},
-    settings::{Settings, TaskSettings},
+    settings::{PlanSettings, Settings, TaskSettings},
     subject::Subject,
 };
 use tribunal_report::Mode;
@@ -76,6 +76,8 @@ pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<
         agents,
         verify: list(&effective, "verify"),
         reviews: reviews(&effective)?,
+        reserves: Vec::new(),
+        target_confidence: None,
     };
     let items = items(&effective, &settings);
     Ok(Resolved { settings, progress: mode(&effective), items })
@@ -155,6 +157,7 @@ fn tasks(effective: &Effective) -> TaskSettings {
         fixer_timeout_ms: ms(effective, "tasks.fixer_timeout"),
         idle_timeout_ms: ms(effective, "tasks.idle_timeout"),
         retry_after_ms: ms(effective, "tasks.retry_after"),
+        plans: PlanSettings::default(),
     }
 }
 

@@ -1,26 +1,33 @@
 //! What a review knows that speaks for its text, gathered after every round, and the confidence that comes of it.
 //!
-//! Memory and party stay unasked: there is no memory yet, and what a party voted is not listened to here yet. The open findings
-//! are not taken for a validation "by errors", since they come from the same reviewers; `docs/confidence.md` says more.
+//! Memory stays unasked: there is none yet. A party speaks for the text when it agreed and nothing that it raised stands. The
+//! open findings are not taken for a validation "by errors", since they come from the same reviewers; `docs/confidence.md`
+//! says more.
 
 use alloc::string::ToString;
 
 use crate::{
-    confidence::{Confidence, Reviewers, Signal, Signals, Validation, calculate},
+    confidence::{Confidence, Party, Reviewers, Signal, Signals, Validation, calculate},
     event::Event,
-    finding::{Deferral, Dismissal, Finding, Raiser, Status},
+    finding::{Deferral, Finding, Raiser, Status},
     host::Host,
+    level::Role,
     review::Court,
 };
 
 impl Court {
     /// After a round in which these seats answered. Nothing depends on it but what people see.
-    pub(super) fn calculate_confidence(&mut self, host: &dyn Host, seats: &[Raiser]) {
+    pub(super) fn calculate_confidence(
+        &mut self,
+        host: &dyn Host,
+        seats: &[Raiser],
+        agreement: Option<Party>,
+    ) {
         if !host.patched("confidence") {
             return;
         }
         let tier = host.settings().tier;
-        let confidence = calculate(&self.signals(seats), tier).unwrap_or_else(|impossible| {
+        let confidence = calculate(&self.signals(seats, agreement), tier).unwrap_or_else(|impossible| {
             host.note(Event::Warned { text: impossible.to_string() });
             Confidence::miscalculated(tier, self.confidence.as_ref())
         });
@@ -28,11 +35,16 @@ impl Court {
         self.confidence = Some(confidence);
     }
 
-    fn signals(&self, seats: &[Raiser]) -> Signals {
+    fn signals(&self, seats: &[Raiser], agreement: Option<Party>) -> Signals {
         // The checks speak for this text only if it is the one that passed them.
         let passed = self.checked.is_some() && self.checked == self.last_pass.text;
         let validation = if passed { Signal::Consulted(Validation::Pass) } else { Signal::NotConsulted };
-        Signals { validation, reviewers: reviewers(&self.findings, seats), ..Signals::default() }
+        Signals {
+            validation,
+            reviewers: reviewers(&self.findings, seats),
+            party: party(&self.findings, seats, agreement),
+            ..Signals::default()
+        }
     }
 }
 
@@ -41,7 +53,7 @@ fn reviewers(findings: &[Finding], seats: &[Raiser]) -> Signal<Reviewers> {
     for seat in seats {
         let raised = || findings.iter().filter(|finding| finding.raisers.contains(seat));
         // Whose claims are mostly wrong says neither good nor bad.
-        if raised().filter(|finding| is_wrong(finding)).count() * 2 > raised().count() {
+        if raised().filter(|finding| finding.status.is_refuted()).count() * 2 > raised().count() {
             continue;
         }
         counted.answered += 1;
@@ -50,8 +62,15 @@ fn reviewers(findings: &[Finding], seats: &[Raiser]) -> Signal<Reviewers> {
     if counted.answered == 0 { Signal::Nothing } else { Signal::Consulted(counted) }
 }
 
-fn is_wrong(finding: &Finding) -> bool {
-    matches!(finding.status, Status::Dismissed { why: Dismissal::Ungrounded | Dismissal::Invalid })
+/// A party that agreed speaks for the text only if nothing that it raised stands.
+fn party(findings: &[Finding], seats: &[Raiser], agreement: Option<Party>) -> Signal<Party> {
+    let held = seats.iter().find(|seat| seat.role == Role::Party);
+    let content = held.is_some_and(|seat| !findings.iter().any(|f| f.raisers.contains(seat) && stands(f)));
+    match agreement {
+        None => Signal::NotConsulted,
+        Some(said) if content || said == Party::NoConsensus => Signal::Consulted(said),
+        Some(_) => Signal::Nothing,
+    }
 }
 
 /// It is of medium or higher, and nobody has shown it to be wrong or settled it.

@@ -24,6 +24,7 @@ use crate::{
         consult::{Consulted, consult},
         people,
     },
+    seating,
     text::cut,
     waves::deal,
 };
@@ -62,7 +63,7 @@ pub(super) async fn fix_iteration(
         });
         let mut working = FuturesUnordered::new();
         for hand in wave {
-            let agent = settings.agents[number % settings.agents.len()].name.clone();
+            let agent = seating::seat(settings, number, 0);
             number += 1;
             let key = root.child("fix").child(&format!("{number}"));
             for id in &hand {
@@ -135,7 +136,7 @@ fn task(court: &Court, timeout_ms: u64, hand: &[FindingId], agent: AgentName, ho
         said: court.said.clone(),
         ..Brief::new(Role::Fixer, host.settings().subject.clone(), court.round)
     };
-    Task { agent, brief, place: Workplace::Private, timeout_ms }
+    Task { agent, brief, place: Workplace::Private, timeout_ms, recent: Vec::new() }
 }
 
 /// Why the finding is open again, if it has been in a fixer's hands before.

@@ -4,12 +4,13 @@
 //! stage each, [`people`] takes in what people said. After every stage stands a boundary, so that resuming replays at most
 //! one stage.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    brief::Surroundings,
     confidence::Confidence,
     decision::Decision,
     effect::{Effect, OwnFile, Reply},
@@ -20,10 +21,12 @@ use crate::{
     limits::{Left, Spent, guard},
     metrics::{FindingMetrics, Metrics, MetricsFile, success_rate},
     reason::{Ending, Outcome, Reason},
+    text::cut,
     tracker,
     view::Counts,
 };
 
+mod challenge;
 mod confidence;
 mod consult;
 mod fix;
@@ -179,6 +182,19 @@ impl Court {
 
     pub fn finding(&self, id: FindingId) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.id == id)
+    }
+
+    /// What was fixed since the panel last looked, in a line each.
+    fn fixed_since_the_last_look(&self) -> Vec<String> {
+        let round = format!("round-{}/", self.round);
+        let fixes = self.fixes.iter().filter(|fix| fix.key.as_str().starts_with(&round));
+        fixes.map(|fix| format!("{}: {}", fix.finding, cut(&fix.note, 300))).collect()
+    }
+
+    /// What every agent is told of the place it works in.
+    fn surroundings(&self, host: &dyn Host) -> Box<Surroundings> {
+        let own_files = alloc::vec![format!("{}/", host.settings().reviews)];
+        Box::new(Surroundings { own_files, ..Surroundings::default() })
     }
 
     fn left(&self, host: &dyn Host) -> Left {

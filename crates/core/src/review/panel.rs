@@ -6,22 +6,25 @@ use futures_util::future::try_join_all;
 
 use crate::{
     brief::{Brief, Content, Raised, Task, Workplace},
+    confidence::Party,
     effect::{Effect, Reply},
     event::Event,
-    finding::{Deferral, Raiser, Severity, Status},
+    finding::{Deferral, Finding, Raiser, Severity, Status},
     ground::Ground,
     host::{Host, Parked},
-    ids::{AgentName, Key},
+    ids::{AgentName, FindingId, Key},
     level::{Goal, Role, level_for, other_panel, panel},
     limits::{Spent, Usage, budget},
     merge::{Merged, headline, merge},
+    plan::Plan,
     reason::{Ending, Fault, Reason},
     review::{
-        Court,
+        Court, challenge,
         consult::{Consulted, consult},
         people,
         signs::{self, Sheet},
     },
+    seating,
     settings::Settings,
     view::Counts,
 };
@@ -67,10 +70,16 @@ pub(super) async fn review_round(
     };
 
     let mut sheet = Sheet { all_fixed_before: court.is_all_fixed(), ..Sheet::default() };
-    let first = first_agent(host, court);
+    let turn = turn(host, court);
+    let fuller = host.patched("fuller-briefs");
     let asked = roles.iter().enumerate().map(|(index, role)| {
-        let agent = settings.agents[(first + index) % settings.agents.len()].name.clone();
-        seat(host, root.clone(), task(court, settings, round, *role, agent), &court.spent)
+        let mut agent = seating::seat(settings, index, turn);
+        agent = seating::climbed(settings, agent, court.spent.failures_in_a_row);
+        let mut task = task(court, settings, round, *role, agent);
+        if fuller {
+            fill(&mut task.brief, host, court, &text);
+        }
+        seat(host, root.clone(), task, &court.spent)
     });
     let seats = try_join_all(asked).await?;
     let Some(answers) = count(court, &seats, round) else {
@@ -81,20 +90,35 @@ pub(super) async fn review_round(
         let detail = fault.map_or_else(String::new, |fault| fault.detail);
         return Ok(Some(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}"))));
     };
-    // A pass that most of the panel did not take part in, or of which most is not believed, shows nothing.
-    let claims = || answers.iter().flat_map(|(_, raised)| raised);
-    let invented = claims().filter(|raised| ground.place(raised).is_err()).count();
-    let telling = answers.len() * 2 > seats.len() && invented * 2 <= claims().count();
-    let new = judge(host, court, answers, &ground, &mut sheet);
     court.round = round;
     court.iteration = 0;
     court.metrics.review_rounds = round;
-    court.last_pass.dry = new.weighty == 0 && telling;
+    let new = judge(host, court, answers, &ground);
+    let whole = Ground::new(path, &text, None);
+    let halted =
+        challenge::challenge(host, court, &root, whole.as_ref().unwrap_or(&ground), &new.raised).await?;
+    defer_beside_the_goal(host, court, &new.raised);
+    new.raised.iter().filter_map(|id| court.finding(*id)).for_each(|finding| sheet.count(finding));
+    (0..new.again).for_each(|_| sheet.count_again());
+    let all = new.fresh(court).count() as u32;
+    let weighty = new.fresh(court).any(|finding| finding.severity.weighs());
+    court.last_pass.dry = telling(court, &seats, round) && !weighty && halted.is_none();
     let counts = Counts::of(&court.findings);
-    host.note(Event::RoundEnded { round, new: new.all, dry: court.last_pass.dry, counts });
-    court.calculate_confidence(host, &answered(&seats, round));
+    host.note(Event::RoundEnded { round, new: all, dry: court.last_pass.dry, counts });
+    court.calculate_confidence(host, &answered(&seats, round), agreement(&seats));
     court.publish(host, &root).await?;
-    Ok(weigh(host, court, sheet))
+    Ok(halted.or(weigh(host, court, sheet)))
+}
+
+/// A pass that most of the panel did not take part in, or that most of it answered with what is not believed, shows nothing.
+fn telling(court: &Court, seats: &[Seat], round: u32) -> bool {
+    let sound = seats.iter().filter(|seat| {
+        let raiser = Raiser { round, role: seat.role, agent: seat.agent.clone() };
+        let raised = || court.findings.iter().filter(|finding| finding.raisers.contains(&raiser));
+        let wrong = raised().filter(|finding| finding.status.is_refuted()).count();
+        seat.raised.is_some() && wrong * 2 <= raised().count()
+    });
+    sound.count() * 2 > seats.len()
 }
 
 /// Whether the panel is still worth listening to; `Some`: no longer.
@@ -112,11 +136,12 @@ fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Option<Ending> {
     None
 }
 
-/// Whose turn it is first: a panel that went bad changes places, and who failed twice in a row makes room for the next.
-fn first_agent(host: &dyn Host, court: &Court) -> usize {
-    let failed = (court.spent.failures_in_a_row / 2) as usize;
-    let turn = if court.degraded > 0 { 1 } else { 0 };
-    match failed + turn {
+/// How many places the panel has moved on: one that went bad changes places, and who failed twice in a row makes room for
+/// the next.
+fn turn(host: &dyn Host, court: &Court) -> usize {
+    let failed = seating::moved_on(host.settings(), court.spent.failures_in_a_row);
+    let degraded = usize::from(court.degraded > 0);
+    match failed + degraded {
         0 => 0,
         places if host.settings().agents.len() > 1 && host.patched("next-agent") => places,
         _ => 0,
@@ -162,7 +187,19 @@ fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: Agent
         _ => settings.tasks.reviewer_timeout_ms,
     };
     let by = Key::new(format!("round-{round}/freeze"));
-    Task { agent, brief, place: Workplace::Frozen { by }, timeout_ms }
+    Task { agent, brief, place: Workplace::Frozen { by }, timeout_ms, recent: Vec::new() }
+}
+
+/// What a reviewer should know beside the text: what was fixed since the last look, our own files, how to go about it.
+fn fill(brief: &mut Brief, host: &dyn Host, court: &Court, text: &str) {
+    let plans = &host.settings().tasks.plans;
+    brief.plan = match brief.role {
+        Role::Party => Plan::party(text, &plans.roster, plans.min_agents as usize, plans.max_rounds),
+        Role::Elicitation => Plan::elicitation(text, plans.min_methods as usize),
+        _ => Plan::Plain,
+    };
+    brief.fixed = court.fixed_since_the_last_look();
+    brief.surroundings = court.surroundings(host);
 }
 
 async fn seat(host: &dyn Host, root: Key, task: Task, spent: &Spent) -> Result<Seat, Parked> {
@@ -229,15 +266,39 @@ fn count(court: &mut Court, seats: &[Seat], round: u32) -> Option<Vec<(Raiser, V
     (!answers.is_empty()).then_some(answers)
 }
 
+/// What the party's minutes say, if one was held.
+fn agreement(seats: &[Seat]) -> Option<Party> {
+    let party = seats.iter().find(|seat| seat.role == Role::Party)?;
+    let (_, reply) = party.came.replies.iter().rev().find(|(_, reply)| !reply.minutes.is_empty())?;
+    Party::of(&reply.minutes)
+}
+
 fn answered(seats: &[Seat], round: u32) -> Vec<Raiser> {
     let answered = seats.iter().filter(|seat| seat.raised.is_some());
     answered.map(|seat| Raiser { round, role: seat.role, agent: seat.agent.clone() }).collect()
 }
 
+/// What a round brought.
 struct New {
-    all: u32,
-    /// Grounded and of medium or higher.
-    weighty: u32,
+    /// Findings that were not known before, believed or not.
+    raised: Vec<FindingId>,
+    /// Known ones that turned out to matter more.
+    grown: Vec<FindingId>,
+    /// How often a known one was raised again.
+    again: u32,
+}
+
+impl New {
+    /// Those that are believed and not settled.
+    fn fresh<'c>(&'c self, court: &'c Court) -> impl Iterator<Item = &'c Finding> {
+        let due = |finding: &&Finding| {
+            let beside = Status::Deferred { why: Deferral::Goal };
+            finding.status.is_open()
+                || finding.status == beside
+                || matches!(finding.status, Status::Blocked { .. })
+        };
+        self.raised.iter().chain(&self.grown).filter_map(|id| court.finding(*id)).filter(due)
+    }
 }
 
 fn judge(
@@ -245,45 +306,44 @@ fn judge(
     court: &mut Court,
     answers: Vec<(Raiser, Vec<Raised>)>,
     ground: &Ground<'_>,
-    sheet: &mut Sheet,
 ) -> New {
     let merged = merge(&mut court.findings, answers, ground, host.now());
-    let mut new = New { all: 0, weighty: 0 };
-    let mut beside_the_goal = Vec::new();
+    let mut new = New { raised: Vec::new(), grown: Vec::new(), again: 0 };
     for merged in merged {
         match merged {
             Merged::Joined { finding, severity, raiser } => {
                 host.note(Event::FindingJoined { finding, severity, raiser });
-                sheet.count_again();
+                if !new.raised.contains(&finding) {
+                    new.again += 1;
+                }
                 let beside = Status::Deferred { why: Deferral::Goal };
                 if severity == Severity::Critical
                     && court.finding(finding).is_some_and(|f| f.status == beside)
                 {
                     court.move_to(host, finding, Status::Open, "raised again, now as critical");
-                    new.all += 1;
-                    new.weighty += 1;
+                    new.grown.push(finding);
                 }
             }
             Merged::New(id) => {
                 let Some(finding) = court.finding(id).cloned() else { continue };
-                let (open, severity) = (finding.status == Status::Open, finding.severity);
-                sheet.count(&finding);
                 host.note(Event::FindingRaised { finding });
-                if open {
-                    new.all += 1;
-                    new.weighty += u32::from(severity.weighs());
-                }
-                if open && host.settings().goal == Goal::CriticalOnly && severity != Severity::Critical {
-                    beside_the_goal.push(id);
-                }
+                new.raised.push(id);
             }
         }
     }
-    for id in beside_the_goal {
-        let to = Status::Deferred { why: Deferral::Goal };
-        court.move_to(host, id, to, "the goal asks for critical findings only");
-    }
     new
+}
+
+fn defer_beside_the_goal(host: &dyn Host, court: &mut Court, raised: &[FindingId]) {
+    if host.settings().goal != Goal::CriticalOnly {
+        return;
+    }
+    for id in raised {
+        if court.finding(*id).is_some_and(|f| f.status == Status::Open && f.severity != Severity::Critical) {
+            let to = Status::Deferred { why: Deferral::Goal };
+            court.move_to(host, *id, to, "the goal asks for critical findings only");
+        }
+    }
 }
 
 impl Court {

@@ -100,10 +100,15 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
     }
     match (about, answer.choice.as_str()) {
         (About::Blocked { finding }, "retry") => retry(host, court, finding),
-        (About::Blocked { finding }, "dismiss") => {
+        (About::Disputed { finding }, "uphold") => {
+            court.accepted = false;
+            court.iteration = 0;
+            court.move_to(host, finding, Status::Open, "a person upholds it");
+        }
+        (About::Blocked { finding } | About::Disputed { finding }, "dismiss") => {
             court.move_to(host, finding, Status::Dismissed { why: Dismissal::Person }, &because(&answer));
         }
-        (About::Blocked { finding }, _) => {
+        (About::Blocked { finding } | About::Disputed { finding }, _) => {
             court.move_to(host, finding, Status::Deferred { why: Deferral::Person }, &because(&answer));
         }
         (About::Limit, "more") => {

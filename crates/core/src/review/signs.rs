@@ -17,7 +17,7 @@ use alloc::{format, string::String};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::finding::{Dismissal, Finding, Severity, Status};
+use crate::finding::{Finding, Severity};
 
 /// What one round came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,9 +45,10 @@ impl Sheet {
     /// Takes a new finding into account.
     pub fn count(&mut self, finding: &Finding) {
         self.raised += 1;
-        match finding.status {
-            Status::Dismissed { why: Dismissal::Ungrounded | Dismissal::Invalid } => self.unbelieved += 1,
-            _ => self.weight += weight(finding.severity),
+        if finding.status.is_refuted() {
+            self.unbelieved += 1;
+        } else {
+            self.weight += weight(finding.severity);
         }
     }
 

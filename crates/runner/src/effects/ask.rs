@@ -33,7 +33,7 @@ const LONGEST_LINE: usize = 1 << 20;
 
 /// None: it was ended on the person's word.
 pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) -> Option<Performed> {
-    let Some(agent) = world.settings.agents.iter().find(|agent| agent.name == task.agent) else {
+    let Some(agent) = world.settings.agent(&task.agent) else {
         return Some(world_fault(format!("no agent `{}` is set", task.agent)).into());
     };
     let prepared = {
@@ -244,6 +244,7 @@ fn read(
         minutes: Box::new(parsed.minutes),
         prompt: Hash::new(""),
         output: Hash::of(&blobs[0]),
+        repeats: None,
     };
     Performed { reply: Reply::Agent(reply), blobs }
 }

@@ -1,0 +1,209 @@
+//! Challenging: which findings are disputed before anybody repairs them, and what the voices come to.
+//!
+//! A finding that only one reviewer raised is a claim of one voice, and an absence can always be somewhere else in other
+//! words. Two challengers are asked about it at once, a third where those two do not agree:
+//!
+//! | valid | invalid | ambiguous | ruled |
+//! | --- | --- | --- | --- |
+//! | 2 or 3 | | | valid |
+//! | | 2 or 3 | | invalid: dismissed, with the reason |
+//! | | | 2 or 3 | ambiguous: one severity down, critical asks a person |
+//! | 1 | 1 | 1 | ambiguous |
+//! | 1 | 0 | 0 | valid: nobody else could be heard |
+//! | 0 | 1 | 0 | ambiguous: nobody is dismissed on one voice |
+//! | 0 | 0 | 0 | unheard: it stands as it was raised |
+//!
+//! No single voice settles anything: `docs/decisions.md` has the figures. Asking is the review's business
+//! ([`crate::review`]).
+
+use alloc::{format, string::String, vec::Vec};
+use core::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    brief::Holds,
+    finding::{Evidence, Finding, Severity, Status},
+    ids::AgentName,
+    level::words,
+    settings::Settings,
+    text::cut,
+};
+
+/// How many challengers are asked at once.
+pub const AT_ONCE: u32 = 2;
+/// How many are heard about one finding, at most.
+pub const MOST: u32 = 3;
+
+/// What one challenger said of a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Voice {
+    pub agent: AgentName,
+    #[serde(flatten)]
+    pub holds: Holds,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// The subject's own words that speak against the finding; we found them there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub counter: String,
+}
+
+/// What the voices came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ruled {
+    Valid,
+    Invalid,
+    Ambiguous,
+    /// No challenger answered.
+    Unheard,
+}
+
+words!(Ruled { Valid = "valid", Invalid = "invalid", Ambiguous = "ambiguous", Unheard = "unheard" });
+
+/// Whether a new finding is to be disputed.
+pub fn is_due(finding: &Finding, settings: &Settings) -> bool {
+    if finding.status != Status::Open {
+        return false;
+    }
+    match finding.evidence {
+        Evidence::Absence { .. } => true,
+        Evidence::Quote { .. } => settings.tier.number() > 0 && !is_corroborated(finding, settings),
+    }
+}
+
+/// Two raised it who could not have talked each other into it: other providers, or other methods at one place.
+fn is_corroborated(finding: &Finding, settings: &Settings) -> bool {
+    let Some((first, others)) = finding.raisers.split_first() else { return false };
+    let provider = settings.provider(&first.agent);
+    others.iter().any(|other| other.role != first.role || settings.provider(&other.agent) != provider)
+}
+
+/// Nobody more needs to be heard: two agree.
+pub fn is_settled(voices: &[Voice]) -> bool {
+    let two_say = |holds: Holds| voices.iter().filter(|voice| voice.holds == holds).count() > 1;
+    two_say(Holds::Valid) || two_say(Holds::Invalid) || two_say(Holds::Ambiguous)
+}
+
+/// The table above.
+pub fn rule(voices: &[Voice]) -> Ruled {
+    let say = |holds: Holds| voices.iter().filter(|voice| voice.holds == holds).count();
+    match (say(Holds::Valid), say(Holds::Invalid), voices.len()) {
+        (_, _, 0) => Ruled::Unheard,
+        (_, 2.., _) => Ruled::Invalid,
+        (valid, _, all) if valid * 2 > all => Ruled::Valid,
+        _ => Ruled::Ambiguous,
+    }
+}
+
+/// One severity down. Nothing is below low.
+pub fn down(severity: Severity) -> Severity {
+    match severity {
+        Severity::Critical => Severity::High,
+        Severity::High => Severity::Medium,
+        Severity::Medium | Severity::Low => Severity::Low,
+    }
+}
+
+/// What is told of a finding that was refuted or left in doubt: `2 of 3 challengers: it says so in Scope (“…”)`.
+pub fn reason(voices: &[Voice], holds: Holds) -> String {
+    let with: Vec<&Voice> = voices.iter().filter(|voice| voice.holds == holds).collect();
+    // Who shows something for it is the one to listen to.
+    let telling = with.iter().find(|voice| !voice.counter.is_empty()).or(with.first());
+    let said = telling.map_or_else(String::new, |voice| {
+        let note = if voice.note.is_empty() { "no reason given" } else { voice.note.as_str() };
+        let counter = if voice.counter.is_empty() {
+            String::new()
+        } else {
+            format!(" (“{}”)", cut(&voice.counter, 200))
+        };
+        format!(": {}{counter}", cut(note, 300))
+    });
+    let noun = if voices.len() == 1 { "challenger" } else { "challengers" };
+    format!("{} of {} {noun}{said}", with.len(), voices.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use Holds::{Ambiguous, Invalid, Valid};
+
+    fn voices(of: &[Holds]) -> Vec<Voice> {
+        let voice = |holds: &Holds| Voice {
+            agent: AgentName::new("c"),
+            holds: *holds,
+            note: String::new(),
+            counter: String::new(),
+        };
+        of.iter().map(voice).collect()
+    }
+
+    #[test]
+    fn the_table_holds_in_every_order() {
+        for (said, ruled) in [
+            (vec![Valid, Valid], Ruled::Valid),
+            (vec![Invalid, Invalid], Ruled::Invalid),
+            (vec![Ambiguous, Ambiguous], Ruled::Ambiguous),
+            (vec![Valid, Invalid, Valid], Ruled::Valid),
+            (vec![Ambiguous, Valid, Valid], Ruled::Valid),
+            (vec![Invalid, Ambiguous, Invalid], Ruled::Invalid),
+            (vec![Ambiguous, Invalid, Ambiguous], Ruled::Ambiguous),
+            (vec![Valid, Invalid, Ambiguous], Ruled::Ambiguous),
+            (vec![Valid], Ruled::Valid),
+            (vec![Invalid], Ruled::Ambiguous),
+            (vec![Valid, Invalid], Ruled::Ambiguous),
+            (vec![], Ruled::Unheard),
+        ] {
+            let mut said = voices(&said);
+            assert_eq!(rule(&said), ruled, "{said:?}");
+            for _ in 1..said.len() {
+                said.rotate_left(1);
+                assert_eq!(rule(&said), ruled, "{said:?}");
+            }
+        }
+    }
+
+    /// Chances in thousandths that a challenger says valid, invalid, ambiguous.
+    type Chances = [u64; 3];
+
+    /// How often, in a thousand million, the voices come to each ruling, each asked only as long as it has to be.
+    fn odds(chances: Chances, ruled: Ruled) -> u64 {
+        fn go(said: &mut Vec<Holds>, chances: Chances, weight: u64, ruled: Ruled) -> u64 {
+            let heard = voices(said);
+            if is_settled(&heard) || heard.len() == MOST as usize {
+                let left = MOST as usize - heard.len();
+                return if rule(&heard) == ruled { weight * 1000_u64.pow(left as u32) } else { 0 };
+            }
+            let mut sum = 0;
+            for (holds, chance) in [Valid, Invalid, Ambiguous].into_iter().zip(chances) {
+                said.push(holds);
+                sum += go(said, chances, weight * chance, ruled);
+                said.pop();
+            }
+            sum
+        }
+        go(&mut vec![], chances, 1, ruled)
+    }
+
+    #[test]
+    fn with_challengers_as_good_as_expected_the_rule_keeps_false_findings_from_fixers_and_true_ones_in() {
+        let about_false = [100, 800, 100];
+        let about_true = [850, 50, 100];
+        // Of plausible false findings so many are not dismissed; they are two of five false ones, the others are ungrounded.
+        let survive = 1_000_000_000 - odds(about_false, Ruled::Invalid);
+        assert_eq!(survive * 2 / 5 / 1_000_000, 41, "in thousandths of all false findings; 50 are allowed");
+        assert_eq!(odds(about_true, Ruled::Invalid) / 100_000, 72, "in ten thousandths; 200 are allowed");
+    }
+
+    #[test]
+    fn what_is_shown_names_who_had_evidence() {
+        let mut said = voices(&[Invalid, Invalid, Valid]);
+        said[0].note = "it is there".into();
+        said[1].note = "see Scope".into();
+        said[1].counter = "Backups are kept for a year.".into();
+        assert_eq!(reason(&said, Invalid), "2 of 3 challengers: see Scope (“Backups are kept for a year.”)");
+    }
+}

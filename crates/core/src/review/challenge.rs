@@ -1,0 +1,250 @@
+//! One sitting of challengers over what a round has newly raised; [`crate::challenge`] has the rules.
+//!
+//! Findings go out in batches, two voices at once, a third for those on which the two do not agree. What a challenger quotes
+//! against a finding is looked up like any other quote: a denial whose evidence does not stand in the subject is doubt.
+
+use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
+
+use futures_util::future::try_join_all;
+
+use crate::{
+    brief::{BATCH, Brief, Content, Disputed, Holds, Ruling, Task, Workplace},
+    challenge::{AT_ONCE, MOST, Ruled, Voice, down, is_due, is_settled, reason, rule},
+    decision::Decision,
+    event::Event,
+    finding::{Dismissal, Evidence, Finding, Severity, Status},
+    ground::Ground,
+    host::{Host, Parked},
+    ids::{AgentName, FindingId, Key},
+    level::Role,
+    limits::{Spent, Usage, guard},
+    reason::{Ending, Fault, FaultKind},
+    review::{
+        Court,
+        consult::{Consulted, consult},
+        people,
+    },
+    seating,
+};
+
+type Voices = BTreeMap<FindingId, Vec<Voice>>;
+
+/// Disputes those of the new findings that one voice alone has raised. `Some`: a limit was reached on the way.
+pub(super) async fn challenge(
+    host: &dyn Host,
+    court: &mut Court,
+    root: &Key,
+    ground: &Ground<'_>,
+    new: &[FindingId],
+) -> Result<Option<Ending>, Parked> {
+    let due = |id: &&FindingId| court.finding(**id).is_some_and(|finding| is_due(finding, host.settings()));
+    let due: Vec<FindingId> = new.iter().filter(due).copied().collect();
+    if due.is_empty() || !host.patched("challenge") {
+        return Ok(None);
+    }
+    let root = root.child("challenge");
+    let mut voices: Voices = due.iter().map(|id| (*id, vec![])).collect();
+    let mut halted = None;
+    for asked in [0..AT_ONCE, AT_ONCE..MOST] {
+        let open: Vec<FindingId> = due.iter().filter(|id| !is_settled(&voices[*id])).copied().collect();
+        if open.is_empty() {
+            break;
+        }
+        let settings = host.settings();
+        halted = guard(&settings.limits, &court.spent, host.now().awake_ms, court.valid());
+        if halted.is_some() {
+            break;
+        }
+        let sittings = asked.flat_map(|voice| batches(court, host, &open, voice)).collect();
+        hear(host, court, &root, sittings, (ground, &mut voices)).await?;
+    }
+    for (id, voices) in voices {
+        settle(host, court, &root, id, voices).await?;
+    }
+    Ok(halted)
+}
+
+/// One challenger with its findings.
+struct Batch {
+    /// `1/2`: the second batch of the first voices.
+    name: String,
+    agent: AgentName,
+    findings: Vec<FindingId>,
+}
+
+fn batches(court: &Court, host: &dyn Host, open: &[FindingId], voice: u32) -> Vec<Batch> {
+    let mut by_agent: Vec<(AgentName, Vec<FindingId>)> = vec![];
+    for finding in open.iter().filter_map(|id| court.finding(*id)) {
+        let agent = seating::challenger(host.settings(), finding, voice);
+        match by_agent.iter_mut().find(|(known, _)| *known == agent) {
+            Some((_, findings)) => findings.push(finding.id),
+            None => by_agent.push((agent, vec![finding.id])),
+        }
+    }
+    let batches =
+        by_agent.iter().flat_map(|(agent, findings)| findings.chunks(BATCH).map(move |some| (agent, some)));
+    let named = batches.enumerate().map(|(index, (agent, findings))| Batch {
+        name: format!("{}/{}", voice + 1, index + 1),
+        agent: agent.clone(),
+        findings: findings.to_vec(),
+    });
+    named.collect()
+}
+
+/// Asks all batches at once and takes down what was said.
+async fn hear(
+    host: &dyn Host,
+    court: &mut Court,
+    root: &Key,
+    batches: Vec<Batch>,
+    (ground, voices): (&Ground<'_>, &mut Voices),
+) -> Result<(), Parked> {
+    let asked = batches.iter().map(|batch| {
+        let task = task(court, host, batch);
+        ask(host, root.child(&batch.name), task, &court.spent)
+    });
+    let answered = try_join_all(asked).await?;
+    for (batch, (came, rulings)) in batches.iter().zip(answered) {
+        court.book(&came, rulings.is_some());
+        for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
+            if let Some(heard) = voices.get_mut(&ruling.id) {
+                heard.push(voice(&batch.agent, ruling, ground));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn task(court: &Court, host: &dyn Host, batch: &Batch) -> Task {
+    let settings = host.settings();
+    let disputed = batch.findings.iter().filter_map(|id| court.finding(*id)).map(Disputed::of);
+    let brief = Brief {
+        disputed: disputed.collect(),
+        said: court.said.clone(),
+        surroundings: court.surroundings(host),
+        ..Brief::new(Role::Challenger, settings.subject.clone(), court.round)
+    };
+    let by = Key::new(format!("round-{}/freeze", court.round));
+    Task {
+        agent: seating::climbed(settings, batch.agent.clone(), court.spent.failures_in_a_row),
+        brief,
+        place: Workplace::Frozen { by },
+        timeout_ms: settings.tasks.reviewer_timeout_ms,
+        recent: vec![],
+    }
+}
+
+async fn ask(
+    host: &dyn Host,
+    key: Key,
+    task: Task,
+    spent: &Spent,
+) -> Result<(Consulted, Option<Vec<Ruling>>), Parked> {
+    let agent = task.agent.clone();
+    let findings = task.brief.disputed.len() as u32;
+    let wanted: Vec<FindingId> = task.brief.disputed.iter().map(|disputed| disputed.id).collect();
+    let came = consult(host, &key, task, spent, |content| lacking(content, &wanted)).await?;
+    let mut rulings: Option<Vec<Ruling>> = None;
+    for (_, reply) in &came.replies {
+        if let Content::Rulings { rulings: more } = &reply.content {
+            let all = rulings.get_or_insert_default();
+            // Asked once more, the later word on a finding holds.
+            all.retain(|known: &Ruling| !more.iter().any(|ruling| ruling.id == known.id));
+            all.extend(more.iter().cloned());
+        }
+        for remark in &reply.remarks {
+            host.note(Event::Warned { text: format!("answer of the challenger {agent}: {remark}") });
+        }
+    }
+    let usage = came.usages.iter().copied().fold(Usage::default(), Usage::plus);
+    let fault = match &rulings {
+        Some(_) => None,
+        None => Some(came.fault.clone().unwrap_or_else(|| {
+            Fault::new(FaultKind::Malformed, format!("{agent} did not answer with verdicts"))
+        })),
+    };
+    host.note(Event::ChallengerAnswered { key, agent, findings, usage, fault });
+    Ok((came, rulings))
+}
+
+fn lacking(content: &Content, wanted: &[FindingId]) -> Option<String> {
+    match content {
+        Content::Rulings { rulings } => {
+            let silent = wanted.iter().filter(|id| !rulings.iter().any(|ruling| ruling.id == **id));
+            let silent: Vec<String> = silent.map(|id| format!("{id}")).collect();
+            (!silent.is_empty()).then(|| format!("a verdict is missing for {}", silent.join(", ")))
+        }
+        Content::Unreadable { message } => Some(message.clone()),
+        Content::Findings { .. } | Content::Fixes { .. } => {
+            Some(String::from("verdicts were asked for, not findings or fixes"))
+        }
+    }
+}
+
+/// A denial must show something, and what it shows must be there.
+fn voice(agent: &AgentName, ruling: Ruling, ground: &Ground<'_>) -> Voice {
+    let Ruling { mut holds, mut note, mut counter, .. } = ruling;
+    if holds == Holds::Invalid && !ground.holds(&Evidence::Quote { text: counter.clone() }) {
+        let lacking =
+            if counter.is_empty() { "it quoted nothing for it" } else { "what it quoted is not there" };
+        holds = Holds::Ambiguous;
+        note = format!("called invalid, but {lacking}: {note}");
+        counter = String::new();
+    }
+    Voice { agent: agent.clone(), holds, note, counter }
+}
+
+/// What the voices come to, for one finding.
+async fn settle(
+    host: &dyn Host,
+    court: &mut Court,
+    root: &Key,
+    id: FindingId,
+    voices: Vec<Voice>,
+) -> Result<(), Parked> {
+    let ruled = rule(&voices);
+    let why = reason(&voices, Holds::Ambiguous);
+    let Some(finding) = court.finding_mut(id) else { return Ok(()) };
+    let critical = finding.severity == Severity::Critical;
+    if ruled == Ruled::Ambiguous && !critical {
+        finding.severity = down(finding.severity);
+    }
+    let severity = finding.severity;
+    let refuted = reason(&voices, Holds::Invalid);
+    host.note(Event::FindingRuled { finding: id, ruled, severity, voices });
+    match ruled {
+        Ruled::Valid | Ruled::Unheard => {}
+        Ruled::Invalid => {
+            court.move_to(host, id, Status::Dismissed { why: Dismissal::Invalid }, &refuted);
+        }
+        Ruled::Ambiguous if critical => dispute(host, court, root, id, &why).await?,
+        Ruled::Ambiguous => {
+            court.move_to(host, id, Status::Open, &format!("in doubt, taken as {severity}; {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether something critical is one is not for challengers who do not agree.
+async fn dispute(
+    host: &dyn Host,
+    court: &mut Court,
+    root: &Key,
+    id: FindingId,
+    why: &str,
+) -> Result<(), Parked> {
+    let Some(finding) = court.finding(id) else { return Ok(()) };
+    let question = format!("{id}: {} (challengers do not agree; {why})", describe(finding));
+    let decision = court.decision_id(court.decisions.len() as u32 + 1);
+    let asked = Decision::disputed(decision.clone(), id, question);
+    people::post(host, court, &root.child(&format!("ask-{id}")), asked).await?;
+    court.move_to(host, id, Status::Blocked { decision }, "challengers do not agree on something critical");
+    Ok(())
+}
+
+fn describe(finding: &Finding) -> String {
+    match &finding.place {
+        Some(place) => format!("{} at {place}", finding.description),
+        None => finding.description.clone(),
+    }
+}
