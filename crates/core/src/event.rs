@@ -100,6 +100,8 @@ pub enum Event {
     RoundStarted {
         round: u32,
         of: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Reason>,
     },
     SeatAnswered {
         round: u32,
@@ -148,6 +150,8 @@ pub enum Event {
         iteration: u32,
         wave: u32,
         hands: Vec<Vec<FindingId>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Reason>,
     },
     FixerFailed {
         key: Key,

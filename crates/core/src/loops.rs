@@ -6,8 +6,8 @@
 //! possibility. In a large gap without anything rare, words count in whatever order. So two outputs of a megabyte take
 //! milliseconds, whatever is in them.
 //!
-//! Deciding that a run goes in circles (which outputs are compared, whether anything moved) is not done here, and no workflow
-//! asks for it yet.
+//! Deciding that a run goes in circles (which outputs are compared, whether anything moved) is not done here: a review's
+//! fixers are watched in [`crate::review`].
 
 mod normal;
 

@@ -15,6 +15,8 @@ pub struct Metrics {
     pub subagent_invocations: u32,
     pub failures: u32,
     pub recoveries: u32,
+    #[serde(default)]
+    pub loops_detected: u32,
     pub total_backoff_seconds: u64,
 }
 
@@ -28,6 +30,11 @@ pub struct MetricsFile {
     pub findings: FindingMetrics,
     pub tokens: u64,
     pub cost: Cost,
+    /// Points that a run's files can be taken back to, and how often that was done.
+    #[serde(default)]
+    pub checkpoints: u32,
+    #[serde(default)]
+    pub rollbacks: u32,
     /// After the last round; none when no round was held, or none in a build that could calculate it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_confidence: Option<u32>,

@@ -1,4 +1,4 @@
-//! Why a run stands where it stands: one table for halts, parks, outcomes and exit codes.
+//! Why a run stands where it stands, and why it took a step: one table for triggers, halts, parks, outcomes and exit codes.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -46,6 +46,12 @@ pub enum Reason {
     Stopped,
     Abandoned,
     PanelDegraded,
+    ConfidenceLow,
+    Initial,
+    IssuesRemain,
+    Unreviewed,
+    Recovery,
+    LoopDetected,
 }
 
 /// What a reason means everywhere.
@@ -53,7 +59,7 @@ pub enum Reason {
 pub struct Row {
     pub reason: Reason,
     pub code: &'static str,
-    /// None: the run did not end, it was stopped and can go on.
+    /// None: the run did not end. It was stopped and can go on, or this is why it took a step.
     pub outcome: Option<Outcome>,
     pub exit: u8,
     pub says: &'static str,
@@ -72,7 +78,7 @@ const fn row(
 use Outcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
 /// One row a reason, in the order of [`Reason`].
-pub const TABLE: [Row; 15] = [
+pub const TABLE: [Row; 21] = [
     row(Reason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
     row(Reason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
     row(Reason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
@@ -106,7 +112,24 @@ pub const TABLE: [Row; 15] = [
         4,
         "what the panel raises is no longer worth fixing",
     ),
+    row(
+        Reason::ConfidenceLow,
+        "confidence_low",
+        Some(Waiting),
+        3,
+        "nothing is left to do, but the confidence is below what was asked for",
+    ),
+    trigger(Reason::Initial, "initial", "it is the first"),
+    trigger(Reason::IssuesRemain, "issues_remain", "findings are open"),
+    trigger(Reason::Unreviewed, "unreviewed", "the text has not been reviewed as it stands now"),
+    trigger(Reason::Recovery, "recovery", "what came before it failed or showed nothing"),
+    trigger(Reason::LoopDetected, "loop_detected", "agents went in circles; this is one changed try"),
 ];
+
+/// Why a step was taken; no run ends for it.
+const fn trigger(reason: Reason, code: &'static str, says: &'static str) -> Row {
+    row(reason, code, None, 0, says)
+}
 
 impl Reason {
     pub fn row(self) -> &'static Row {
@@ -226,6 +249,7 @@ mod tests {
                 Some(Waiting) => 3,
                 Some(Halted) => 4,
                 Some(Failed) => 5,
+                None if row.reason >= Reason::Initial => 0,
                 None => 130,
             };
             assert_eq!(row.exit, expected, "{}", row.code);

@@ -117,13 +117,17 @@ proptest! {
     fn what_comes_next_is_what_the_table_says(
         state in (0_u32..5, 0_u32..5, 0_u32..3, 0_u32..3),
         flags in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        target in prop::option::of(prop::sample::select(vec![77_u32, 78, 79])),
     ) {
         let ((round, iteration, open, blocked), (dry, accepted, fix, tier0)) = (state, flags);
         let mut settings = samples::settings();
         settings.fix = fix;
         settings.tier = Tier::new(if tier0 { 0 } else { 2 }).unwrap();
         let last_pass = Pass { dry, text: None };
-        let mut court = Court { round, iteration, last_pass, accepted, ..Court::default() };
+        settings.target_confidence = target;
+        // 78 for gates.
+        let confidence = Some(samples::confidence());
+        let mut court = Court { round, iteration, last_pass, accepted, confidence, ..Court::default() };
         for id in 0..open {
             court.findings.push(finding(id, 1, Severity::High));
         }
@@ -138,6 +142,8 @@ proptest! {
             else if blocked == 0 && open == 0 && !fix { Err(Reason::GoalMet) }
             else if open > 0 && iteration < 3 { Ok((0, iteration + 1)) }
             else if open > 0 { Err(Reason::FixIterations) }
+            else if good && blocked == 0 && target == Some(79) && round < 3 { Ok((round + 1, 0)) }
+            else if good && blocked == 0 && target == Some(79) { Err(Reason::ConfidenceLow) }
             else if good && blocked == 0 { Err(Reason::GoalMet) }
             else if good { Err(Reason::Blocked) }
             else if round < 3 { Ok((round + 1, 0)) }

@@ -126,7 +126,7 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.wrap(0, &text);
                 self.line(0, &text)
             }
-            Event::RoundStarted { round, of } => {
+            Event::RoundStarted { round, of, .. } => {
                 let title = self.screen.paint(Style::Bold, &format!("round {round} of at most {of}"));
                 self.set_off()?;
                 self.line(0, &title)

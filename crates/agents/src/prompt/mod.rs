@@ -42,16 +42,23 @@ pub fn render(brief: &Brief, text: &str, template: Option<&str>) -> Result<Strin
             return Err(TemplateError::Missing { part, what });
         }
     }
-    let filled = fill(template, &values)?;
-    if brief.surroundings.memory.is_empty() || !uses(template, "memory") {
-        return Ok(filled);
+    let mut values = values;
+    let mut filled = fill(template, &values)?;
+    // What came of earlier tries gets the room that is left, and what earlier reviews taught the room after that.
+    let parts: [(&str, FillIn); 2] = [("context", context), ("memory", memory)];
+    for (name, part) in parts {
+        let room = MOST_BYTES.saturating_sub(filled.len().saturating_sub(excepted));
+        let value = if uses(template, name) { part(brief, text, room) } else { String::new() };
+        if !value.is_empty() {
+            values.iter_mut().filter(|(known, _)| *known == name).for_each(|known| known.1 = value.clone());
+            filled = fill(template, &values)?;
+        }
     }
-    // Memory gets the room that is left.
-    let room = MOST_BYTES.saturating_sub(filled.len().saturating_sub(excepted));
-    let memory = memory(brief, text, room);
-    let with = |(name, value)| if name == "memory" { (name, memory.clone()) } else { (name, value) };
-    fill(template, &values.into_iter().map(with).collect())
+    Ok(filled)
 }
+
+/// A value for a brief and its text, within a room in bytes.
+type FillIn = fn(&Brief, &str, usize) -> String;
 
 /// Whether a project's template for a role can be used: before anything is started.
 pub fn check(role: Role, template: &str) -> Result<(), TemplateError> {
@@ -120,6 +127,7 @@ fn values(brief: &Brief, text: &str) -> Result<(Values, usize), TemplateError> {
         ("form", form.trim_end().to_string()),
         ("about", about(brief)),
         ("memory", String::new()),
+        ("context", String::new()),
         ("personas", personas),
         ("rounds", rounds),
         ("methods", methods),
@@ -262,9 +270,28 @@ fn asks(method: Method) -> &'static str {
     }
 }
 
+/// The marks of a block with its name.
+const AROUND: usize = 160;
+
+/// What came of earlier tries, shortened to the room there is: a character has up to four bytes.
+fn context(brief: &Brief, text: &str, room: usize) -> String {
+    let room = room.saturating_sub(AROUND);
+    let mut most = room.min(tribunal_core::context::MOST_CHARS);
+    while most > 0 {
+        let told = brief.surroundings.context.render(most);
+        match told.len() {
+            0 => break,
+            bytes if bytes > room => most = most.saturating_sub(bytes - room),
+            _ => {
+                return format!("\n{}", Blocks::new(vec![text, &told]).block("where this run stands", &told));
+            }
+        }
+    }
+    String::new()
+}
+
 /// As many lines as there is room for, the first ones first.
 fn memory(brief: &Brief, text: &str, room: usize) -> String {
-    const AROUND: usize = 160;
     let mut kept = String::new();
     for taught in &brief.surroundings.memory {
         let taught = fold_line(taught);
@@ -361,8 +388,18 @@ mod tests {
             brief.surroundings.memory =
                 (0..500).map(|n| format!("review {n} taught this and that")).collect();
             let full = prompt(&brief, &text).len() - text.len();
-            println!("{role}: {bare} bytes, with all the memory there is room for {full}");
-            assert!(bare <= MOST_BYTES && full <= MOST_BYTES, "{role}: {bare}, {full}");
+            for n in 0..9 {
+                brief.surroundings.context.answered(&format!("{n} {}", "ü".repeat(600)));
+                brief.surroundings.context.failed(&format!("{n} {}", "ö".repeat(600)));
+            }
+            let tried = prompt(&brief, &text).len() - text.len();
+            println!(
+                "{role}: {bare} bytes, with all the memory there is room for {full}, with earlier tries {tried}"
+            );
+            assert!(
+                [bare, full, tried].iter().all(|bytes| *bytes <= MOST_BYTES),
+                "{role}: {bare}, {full}, {tried}"
+            );
             assert!(full > bare + 300, "{role}: there is room for some memory");
         }
     }

@@ -15,20 +15,25 @@ use crate::{
     finding::{Evidence, Finding, Status},
     ground::Ground,
     host::{Host, Parked},
-    ids::{AgentName, DecisionId, FindingId, Key},
+    ids::{AgentName, DecisionId, FindingId, Hash, Key},
     level::Role,
     limits::{Spent, guard},
     reason::{Ending, Fault, Reason},
     review::{
         Court, Fix,
         consult::{Consulted, consult},
+        next::trigger_of_fixes,
         people,
+        tries::is_repeated,
     },
     seating,
     text::cut,
     waves::deal,
 };
 
+/// What a fixer is told for the one changed try.
+const CIRCLE: &str = "it said what was said before, and nothing had changed since; find another way, or say BLOCKED and what \
+                      a person would have to decide";
 /// How near to a quote a change must be to concern it, in lines.
 const NEAR: u32 = 1;
 
@@ -42,6 +47,9 @@ pub(super) async fn fix_iteration(
     let root = Key::new(format!("round-{}/fix-{iteration}", court.round));
     people::look(host, court, &root).await?;
     let open: Vec<Finding> = court.findings.iter().filter(|f| f.status.is_open()).cloned().collect();
+    let why = trigger_of_fixes(court);
+    let standing = court.tries.standing(&court.findings);
+    let fuller = host.patched("fuller-briefs");
     let mut number = 0;
     for (index, wave) in deal(&open, &settings.tasks).into_iter().enumerate() {
         let mut wave = wave;
@@ -60,21 +68,27 @@ pub(super) async fn fix_iteration(
             iteration,
             wave: index as u32 + 1,
             hands: wave.clone(),
+            why: Some(why),
         });
         let mut working = FuturesUnordered::new();
         for hand in wave {
-            let agent = seating::seat(settings, number, 0);
+            let turn = usize::from(hand.iter().any(|id| court.tries.circling.contains(id)));
+            let agent = seating::seat(settings, number, turn);
             number += 1;
             let key = root.child("fix").child(&format!("{number}"));
             for id in &hand {
                 court.move_to(host, *id, Status::Assigned, &format!("given to fixer {number}"));
             }
-            let task = task(court, settings.tasks.fixer_timeout_ms, &hand, agent, host);
+            let mut task = task(court, settings.tasks.fixer_timeout_ms, &hand, agent, host);
+            if fuller {
+                task.recent = court.tries.outputs_at(&standing);
+                fill(&mut task, host, court, iteration);
+            }
             working.push(fixer(host, key, task, hand, court.spent.clone()));
         }
         let mut fault = None;
         while let Some(worked) = working.next().await {
-            let outside = settle(host, court, worked?).await?;
+            let outside = settle(host, court, worked?, &standing).await?;
             fault = fault.or(outside);
         }
         // Something outside has to change first; another try would only be paid for. The iteration does not count.
@@ -139,6 +153,33 @@ fn task(court: &Court, timeout_ms: u64, hand: &[FindingId], agent: AgentName, ho
     Task { agent, brief, place: Workplace::Private, timeout_ms, recent: Vec::new() }
 }
 
+/// What a fixer should know of the run: where it stands, what came of earlier tries, and that it goes in circles.
+fn fill(task: &mut Task, host: &dyn Host, court: &Court, iteration: u32) {
+    let settings = host.settings();
+    let limits = &settings.limits;
+    let mut stable = format!(
+        "Round {} of at most {}, fix iteration {iteration} of at most {}; the goal is {}.",
+        court.round,
+        limits.rounds.saturating_mul(court.spent.shares()),
+        limits.fix_iterations,
+        settings.goal,
+    );
+    if !settings.verify.is_empty() {
+        stable.push_str(&format!(" Before a change lands, these must pass: {}.", settings.verify.join("; ")));
+    }
+    let mut surroundings = court.surroundings(host);
+    surroundings.context = court.tries.context.clone();
+    surroundings.context.stable = stable;
+    task.brief.surroundings = surroundings;
+    let mut failures = court.spent.failures_in_a_row;
+    if task.brief.assigned.iter().any(|assigned| court.tries.circling.contains(&assigned.id)) {
+        task.brief.correction = String::from(CIRCLE);
+        // Whoever is stronger is another agent, too.
+        failures = failures.max(2);
+    }
+    task.agent = seating::climbed(settings, task.agent.clone(), failures);
+}
+
 /// Why the finding is open again, if it has been in a fixer's hands before.
 fn last_try(finding: &Finding) -> String {
     let steps = finding.history.iter().rev();
@@ -149,13 +190,21 @@ fn last_try(finding: &Finding) -> String {
 }
 
 /// What the fixer's answer comes to. `Some`: a fault of the environment.
-async fn settle(host: &dyn Host, court: &mut Court, worked: Worked) -> Result<Option<Fault>, Parked> {
+async fn settle(
+    host: &dyn Host,
+    court: &mut Court,
+    worked: Worked,
+    standing: &Hash,
+) -> Result<Option<Fault>, Parked> {
     let Worked { key, agent, hand, came } = worked;
     let readable = came.replies.iter().rev().find_map(|(by, reply)| match &reply.content {
         Content::Fixes { claims } => Some((by.clone(), claims.clone(), reply.patch.clone())),
         _ => None,
     });
     court.book(&came, readable.is_some());
+    for (_, reply) in &came.replies {
+        court.tries.remember(reply.output.clone(), standing.clone());
+    }
     let Some((by, claims, patch)) = readable else {
         let note = came.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
         reopen(host, court, &hand, &cut(note, 300));
@@ -164,6 +213,7 @@ async fn settle(host: &dyn Host, court: &mut Court, worked: Worked) -> Result<Op
         }
         return Ok(came.fault.filter(Fault::is_environment));
     };
+    court.tries.context.answered(&summed_up(&claims));
     let (blocked, fixed) = sort_claims(claims, &hand);
     for claim in &blocked {
         block(host, court, &key, claim).await?;
@@ -177,7 +227,50 @@ async fn settle(host: &dyn Host, court: &mut Court, worked: Worked) -> Result<Op
         }
     }
     reopen(host, court, &hand, "the fixer said nothing about it");
+    let repeated = came.replies.iter().any(|(_, reply)| is_repeated(reply));
+    if repeated && fault.is_none() && court.tries.standing(&court.findings) == *standing {
+        circle(host, court, &key, &hand).await?;
+    }
     Ok(fault)
+}
+
+fn summed_up(claims: &[Claim]) -> String {
+    let said = claims.iter().map(|claim| {
+        let word = if claim.said == Said::Fixed { "FIXED" } else { "BLOCKED" };
+        format!("{} {word}: {}", claim.id, claim.note)
+    });
+    said.collect::<Vec<String>>().join("; ")
+}
+
+/// A fixer said what was said before, and nothing has moved. The first time its findings get one changed try; the second
+/// time a person is asked.
+async fn circle(host: &dyn Host, court: &mut Court, key: &Key, hand: &[FindingId]) -> Result<(), Parked> {
+    court.metrics.loops_detected += 1;
+    let open = |id: &&FindingId| court.finding(**id).is_some_and(|finding| finding.status == Status::Open);
+    let (again, first): (Vec<FindingId>, Vec<FindingId>) =
+        hand.iter().filter(open).partition(|id| court.tries.circling.contains(id));
+    if !first.is_empty() {
+        let names: Vec<String> = first.iter().map(|id| format!("{id}")).collect();
+        let text = format!(
+            "fixers go in circles about {}: the same was said before and nothing has moved; one more try, another way",
+            names.join(", ")
+        );
+        host.note(Event::Warned { text });
+        court.tries.circling.extend(first);
+    }
+    for id in again {
+        let note = String::from("fixers go in circles about it: the same is said again and nothing moves");
+        let claim = Claim {
+            id,
+            said: Said::Blocked,
+            note,
+            verification: String::new(),
+            files_modified: Vec::new(),
+            memory_saved: false,
+        };
+        block(host, court, key, &claim).await?;
+    }
+    Ok(())
 }
 
 /// Claims about findings that the fixer holds, one each: who says both BLOCKED and FIXED is blocked.
@@ -202,12 +295,13 @@ fn reopen(host: &dyn Host, court: &mut Court, ids: &[FindingId], note: &str) {
     for id in ids {
         if court.finding(*id).is_some_and(|finding| finding.status == Status::Assigned) {
             court.move_to(host, *id, Status::Open, note);
+            court.tries.context.failed(&format!("{id}: {note}"));
         }
     }
 }
 
 async fn block(host: &dyn Host, court: &mut Court, key: &Key, claim: &Claim) -> Result<(), Parked> {
-    let Some(finding) = court.finding(claim.id).filter(|f| f.status == Status::Assigned) else {
+    let Some(finding) = court.finding(claim.id).filter(|f| f.status.is_open()) else {
         return Ok(());
     };
     let question = format!("{}: {} ({})", claim.id, finding.description, claim.note);
@@ -239,7 +333,8 @@ async fn land(
         Reply::Landed { hunks, text, hash } => {
             let lines = hunks.iter().map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
             host.note(Event::PatchLanded { key: by.clone(), findings, lines });
-            court.checked = (!settings.verify.is_empty()).then_some(hash);
+            court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
+            court.tries.text = Some(hash);
             // What was reviewed is no longer what stands there.
             court.last_pass.dry &= hunks.is_empty();
             verify(host, court, by, fixed, (&hunks, &text));
@@ -268,11 +363,14 @@ fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed:
         let Some(finding) = court.finding(claim.id) else { continue };
         if concerns(finding, hunks, ground.as_ref()) {
             court.move_to(host, claim.id, Status::Fixed, &claim.note);
+            court.tries.context.worked(&format!("{}: {}", claim.id, claim.note));
             let checked = if claim.verification.is_empty() { "" } else { "; checked: " };
             let note = format!("{}{checked}{}", claim.note, claim.verification);
             court.fixes.push(Fix { finding: claim.id, key: by.clone(), note });
         } else {
-            court.move_to(host, claim.id, Status::Open, "said to be fixed, but nothing near it was changed");
+            let note = "said to be fixed, but nothing near it was changed";
+            court.move_to(host, claim.id, Status::Open, note);
+            court.tries.context.failed(&format!("{}: {note}", claim.id));
         }
     }
     for finding in &mut court.findings {

@@ -34,9 +34,11 @@ mod next;
 mod panel;
 mod people;
 mod signs;
+mod tries;
 
 pub use next::{Next, next};
 pub use signs::Sheet;
+pub use tries::Tries;
 
 /// Name and version in `run_started`: a journal of another version is refused, never guessed at.
 pub const WORKFLOW: &str = "review";
@@ -73,6 +75,8 @@ pub struct Court {
     /// How often the panel was found degraded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub degraded: u32,
+    #[serde(default, skip_serializing_if = "Tries::is_empty")]
+    pub tries: Tries,
     /// It has come to this end and waits for a person.
     pub waiting: Option<Ending>,
 }
@@ -270,6 +274,8 @@ impl Court {
             findings: FindingMetrics::of(&counts),
             tokens: self.spent.tokens,
             cost: self.spent.cost,
+            checkpoints: 0,
+            rollbacks: 0,
             final_confidence: self.confidence.as_ref().map(|confidence| confidence.score),
             exit_reason: ending.reason.code().into(),
             elapsed_seconds: seconds,

@@ -2,25 +2,30 @@
 //!
 //! The first row that fits holds:
 //!
-//! | accepted | round | open | blocked | fixing | iterations left | dry, or tier 0 | rounds left | next |
-//! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | yes | | 0 | 0 | | | | | end: accepted |
-//! | | 0 | | | | | | | review round 1 |
-//! | | | > 0 | | off | | | | end: review only |
-//! | | | 0 | 0 | off | | | | end: goal met |
-//! | | | > 0 | | on | yes | | | fix |
-//! | | | > 0 | | on | no | | | end: fix iterations |
-//! | | | 0 | 0 | | | yes | | end: goal met |
-//! | | | 0 | > 0 | | | yes | | end: blocked |
-//! | | | 0 | | | | no | yes | review the next round |
-//! | | | 0 | > 0 | | | no | no | end: blocked |
-//! | | | 0 | 0 | | | no | no | end: rounds |
+//! | accepted | round | open | blocked | fixing | iterations left | dry, or tier 0 | confidence too low | rounds left | next |
+//! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+//! | yes | | 0 | 0 | | | | | | end: accepted |
+//! | | 0 | | | | | | | | review round 1 |
+//! | | | > 0 | | off | | | | | end: review only |
+//! | | | 0 | 0 | off | | | | | end: goal met |
+//! | | | > 0 | | on | yes | | | | fix |
+//! | | | > 0 | | on | no | | | | end: fix iterations |
+//! | | | 0 | 0 | | | yes | yes | yes | review the next round |
+//! | | | 0 | 0 | | | yes | yes | no | end: confidence low |
+//! | | | 0 | 0 | | | yes | no | | end: goal met |
+//! | | | 0 | > 0 | | | yes | | | end: blocked |
+//! | | | 0 | | | | no | | yes | review the next round |
+//! | | | 0 | > 0 | | | no | | no | end: blocked |
+//! | | | 0 | 0 | | | no | | no | end: rounds |
+//!
+//! The confidence is too low only where the settings ask for one (`target_confidence`).
 //!
 //! The table is the oracle of a property test.
 
 use alloc::{format, string::String};
 
 use crate::{
+    finding::Finding,
     reason::{Ending, Reason},
     review::Court,
     settings::Settings,
@@ -57,6 +62,10 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
     let good = court.last_pass.dry || settings.tier.number() == 0;
     let more_rounds = court.round < limits.rounds.saturating_mul(court.spent.shares());
     match (counts.blocked, good) {
+        (0, true) if let Some(low) = low(court, settings) => match more_rounds {
+            true => Next::Review { round: court.round + 1 },
+            false => end(Reason::ConfidenceLow, low),
+        },
         (0, true) if !court.last_pass.dry => {
             end(Reason::GoalMet, String::from("tier 0: no second look was asked for"))
         }
@@ -76,6 +85,33 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
             },
         ),
         (blocked, _) => end(Reason::Blocked, format!("{blocked} blocked")),
+    }
+}
+
+/// How far the confidence is below what was asked for, if it is.
+fn low(court: &Court, settings: &Settings) -> Option<String> {
+    let target = settings.target_confidence?;
+    let reached = court.confidence.as_ref()?.for_gates;
+    (reached < target).then(|| format!("confidence {reached}, {target} was asked for"))
+}
+
+/// Why the next round is held.
+pub(super) fn trigger_of_round(court: &Court, settings: &Settings) -> Reason {
+    match court.round {
+        0 => Reason::Initial,
+        _ if court.last_pass.dry && low(court, settings).is_some() => Reason::ConfidenceLow,
+        _ if court.iteration == 0 => Reason::Recovery,
+        _ => Reason::Unreviewed,
+    }
+}
+
+/// Why the next fix iteration is held.
+pub(super) fn trigger_of_fixes(court: &Court) -> Reason {
+    let circling = |finding: &&Finding| court.tries.circling.contains(&finding.id);
+    match court.findings.iter().filter(|finding| finding.status.is_open()).find(circling) {
+        Some(_) => Reason::LoopDetected,
+        None if court.spent.failures_in_a_row > 0 => Reason::Recovery,
+        None => Reason::IssuesRemain,
     }
 }
 

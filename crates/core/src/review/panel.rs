@@ -21,6 +21,7 @@ use crate::{
     review::{
         Court, challenge,
         consult::{Consulted, consult},
+        next::trigger_of_round,
         people,
         signs::{self, Sheet},
     },
@@ -47,14 +48,15 @@ pub(super) async fn review_round(
     let root = Key::new(format!("round-{round}"));
     let roles = seats(host, court, round);
     let of = settings.limits.rounds.saturating_mul(court.spent.shares());
-    host.note(Event::RoundStarted { round, of });
+    host.note(Event::RoundStarted { round, of, why: Some(trigger_of_round(court, settings)) });
     people::look(host, court, &root).await?;
 
     let freeze = root.child("freeze");
     let frozen = host.perform(freeze.clone(), Effect::Freeze { subject: settings.subject.clone() }).await?;
     let text = match frozen {
         Reply::Frozen { text, hash } => {
-            court.last_pass.text = Some(hash);
+            court.last_pass.text = Some(hash.clone());
+            court.tries.text = Some(hash);
             text
         }
         Reply::Failed { fault, .. } => return Ok(Some(Ending::new(Reason::Environment, fault.detail))),
@@ -125,7 +127,8 @@ fn telling(court: &Court, seats: &[Seat], round: u32) -> bool {
 fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Option<Ending> {
     let sign = signs::sign(court.sheets.last(), &sheet);
     court.sheets.push(sheet);
-    let sign = sign?;
+    // Enough of the panel said soberly that there is nothing more: what the rest dreamt does not matter.
+    let sign = sign.filter(|_| !court.last_pass.dry)?;
     court.degraded += 1;
     if court.degraded > 1 {
         return Some(Ending::new(Reason::PanelDegraded, sign));

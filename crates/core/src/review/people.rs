@@ -10,7 +10,7 @@ use crate::{
     host::{Host, Parked},
     ids::{DecisionId, FindingId, Key},
     merge::headline,
-    reason::{Ending, Outcome},
+    reason::{Ending, Outcome, Reason},
     review::Court,
     text::cut,
 };
@@ -36,7 +36,8 @@ pub(super) async fn offer(
     key: &Key,
 ) -> Result<(), Parked> {
     let asked = court.decisions.iter().any(|d| d.about == About::Limit && d.answer.is_none());
-    if ending.reason.outcome() != Some(Outcome::Halted) || asked {
+    let offers = ending.reason == Reason::ConfidenceLow || ending.reason.outcome() == Some(Outcome::Halted);
+    if !offers || asked {
         return Ok(());
     }
     let open: Vec<String> = court.findings.iter().filter(|f| f.status.is_open()).map(headline).collect();

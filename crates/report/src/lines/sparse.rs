@@ -23,7 +23,7 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn see(&mut self, event: &Event) {
         match event {
-            Event::FixersDealt { round, iteration, wave, hands } => {
+            Event::FixersDealt { round, iteration, wave, hands, .. } => {
                 if *wave == 1 {
                     *self = Tally { round: *round, iteration: *iteration, ..Tally::default() };
                 }

@@ -108,7 +108,7 @@ impl Board {
                     self.seat_panel();
                 }
             }
-            Event::RoundStarted { round, of } => {
+            Event::RoundStarted { round, of, .. } => {
                 self.rounds.retain(|known| known.number < *round);
                 self.rounds.push(Round { number: *round, came: None });
                 self.of = *of;
@@ -120,7 +120,7 @@ impl Board {
                     last.came = Some(Came { new: *new, dry: *dry });
                 }
             }
-            Event::FixersDealt { round, iteration, wave, hands } => {
+            Event::FixersDealt { round, iteration, wave, hands, .. } => {
                 let dealt = if *wave > 1 { self.workers.len() } else { 0 };
                 self.stage = Stage::Fixing(*iteration);
                 self.deal(&format!("round-{round}/fix-{iteration}/fix"), dealt, hands);

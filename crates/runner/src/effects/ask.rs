@@ -15,11 +15,13 @@ use tribunal_core::{
     effect::Reply,
     ids::{Hash, Key},
     limits::Usage,
+    loops::{Sameness, similar_outputs},
     progress::Progress,
     reason::{Fault, FaultKind},
     settings::{AgentSpec, DriverSpec},
     text::cut,
 };
+use tribunal_store::Store;
 use tribunal_supervise::{Command, Deadlines, Ended, How, StartError};
 
 use super::{Performed, World, world_fault};
@@ -244,9 +246,28 @@ fn read(
         minutes: Box::new(parsed.minutes),
         prompt: Hash::new(""),
         output: Hash::of(&blobs[0]),
-        repeats: None,
+        repeats: repeats(world, &task.recent, &blobs[0]),
     };
     Performed { reply: Reply::Agent(reply), blobs }
+}
+
+/// How much of an output was said before, in thousandths, at most of all earlier ones. An earlier one that cannot be read any
+/// more was not the same.
+fn repeats(world: &World, recent: &[Hash], output: &[u8]) -> Option<u16> {
+    if recent.is_empty() {
+        return None;
+    }
+    let store = Store::open_read_only(&world.project.home()).ok()?;
+    let now = String::from_utf8_lossy(output);
+    let mut most = 0;
+    for hash in recent {
+        let Ok(past) = store.blob(hash) else { continue };
+        most = most.max(match similar_outputs(&now, &String::from_utf8_lossy(&past)) {
+            Sameness::Equal => 1000,
+            Sameness::Similar { permille } | Sameness::Different { permille } => permille,
+        });
+    }
+    Some(most)
 }
 
 /// Processes that are not ours to end (another user's, say) are at least pointed out.

@@ -1,0 +1,82 @@
+//! What fixers have tried, and whether they go in circles.
+//!
+//! Saying the same again is no circle by itself: honest steps look alike. It is one when a fixer says what was said before
+//! *while everything stood as it stands now*: the text, the findings, their severities. Then there is one changed try, by
+//! another agent and with a word about it; after that a person is asked. Since states are compared and not only the last
+//! two outputs, going back and forth between two texts is a circle, too.
+
+use alloc::{string::String, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    brief::AgentReply,
+    context::Context,
+    finding::{Finding, Status},
+    ids::{FindingId, Hash},
+    loops::SIMILAR,
+};
+
+/// Outputs that are compared with a new one.
+const OUTPUTS: usize = 5;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Tries {
+    /// For the next briefs.
+    #[serde(skip_serializing_if = "Context::is_empty")]
+    pub context: Context,
+    /// The subject as it was read or landed last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<Hash>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    outputs: Vec<Output>,
+    /// Findings that a fixer went in circles about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub circling: Vec<FindingId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+struct Output {
+    output: Hash,
+    standing: Hash,
+}
+
+impl Tries {
+    pub fn is_empty(&self) -> bool {
+        *self == Tries::default()
+    }
+
+    /// How everything stands: equal again only when nothing has moved, or all of it back.
+    pub fn standing(&self, findings: &[Finding]) -> Hash {
+        let mut all = self.text.as_ref().map_or_else(String::new, |text| text.as_str().into());
+        for finding in findings {
+            // Whether a fixer holds it just now is no movement.
+            let status = if finding.status == Status::Assigned { &Status::Open } else { &finding.status };
+            all.push_str(&alloc::format!("\n{} {} {status:?}", finding.id, finding.severity));
+        }
+        Hash::of(all.as_bytes())
+    }
+
+    /// Outputs that were given while everything stood like this.
+    pub fn outputs_at(&self, standing: &Hash) -> Vec<Hash> {
+        self.outputs
+            .iter()
+            .filter(|past| past.standing == *standing)
+            .map(|past| past.output.clone())
+            .collect()
+    }
+
+    pub fn remember(&mut self, output: Hash, standing: Hash) {
+        self.outputs.push(Output { output, standing });
+        if self.outputs.len() > OUTPUTS {
+            self.outputs.remove(0);
+        }
+    }
+}
+
+/// It was said before.
+pub fn is_repeated(reply: &AgentReply) -> bool {
+    reply.repeats.is_some_and(|permille| permille >= SIMILAR)
+}

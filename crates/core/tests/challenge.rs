@@ -1,0 +1,347 @@
+//! The challenge within a review: who is disputed by whom, and what becomes of it.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use tribunal_core::{
+    brief::{Content, Holds, Raised, Ruling, Said, Task},
+    challenge::Ruled,
+    decision::{About, Answer},
+    effect::{Effect, Hunk, Reply, Request},
+    event::Event,
+    finding::{Dismissal, Evidence, Severity, Status},
+    ids::{AgentName, DecisionId, FindingId},
+    level::{Level, Role, Tier},
+    reason::{Ending, FaultKind, Reason},
+    settings::{AgentSpec, DriverSpec, Settings},
+    view::RunView,
+};
+use tribunal_testkit::{
+    ScriptedWorld,
+    samples::{self, failed, findings, fixes, flawed_text, frozen, landed, raised, rulings},
+    trial::{Life, Trial, review_workflow as workflow},
+};
+
+use Holds::{Ambiguous, Invalid, Valid};
+
+const F1: FindingId = FindingId(1);
+
+fn alone() -> Settings {
+    Settings { level: Some(Level::Minimal), ..samples::settings() }
+}
+
+fn repaired() -> String {
+    flawed_text(1).replace("flaw 1", "repaired")
+}
+
+/// One reviewer raises flaw 1 with this severity; if a fixer gets it, it is repaired, and round 2 has nothing to say.
+fn one(severity: Severity) -> ScriptedWorld {
+    ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&flawed_text(1)))
+        .on("round-1/review/adversarial", findings(vec![raised(1, severity)]))
+        .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
+        .on(
+            "round-1/fix-1/fix/1/land",
+            landed(&repaired(), vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+        )
+        .on("round-2/freeze", frozen(&flawed_text(1)))
+        .on("round-2/review/adversarial", findings(vec![]))
+        .on("round-2/review/elicitation", findings(vec![]))
+        .on("end/look", frozen(&flawed_text(1)))
+}
+
+fn saying(world: ScriptedWorld, voices: &[Holds]) -> ScriptedWorld {
+    voices.iter().enumerate().fold(world, |world, (index, holds)| {
+        world.on(&format!("round-1/challenge/{}/1", index + 1), rulings(vec![(F1, *holds)]))
+    })
+}
+
+struct Lived {
+    life: Life<Ending>,
+    trial: Trial<ScriptedWorld>,
+    view: RunView,
+}
+
+fn live(settings: Settings, world: ScriptedWorld) -> Lived {
+    let mut trial = Trial::new(settings, world, 1);
+    let life = trial.live(workflow, None);
+    let view = RunView::of(&trial.journal);
+    Lived { life, trial, view }
+}
+
+impl Lived {
+    fn challenges(&self) -> Vec<&str> {
+        let mut keys: Vec<&str> = self.trial.world.performed.iter().map(String::as_str).collect();
+        keys.retain(|key| key.contains("/challenge/"));
+        keys.sort_unstable();
+        keys
+    }
+
+    fn ruled(&self) -> Option<Ruled> {
+        self.trial.journal.iter().find_map(|entry| match &entry.event {
+            Event::FindingRuled { ruled, .. } => Some(*ruled),
+            _ => None,
+        })
+    }
+
+    fn reason(&self) -> Reason {
+        match &self.life {
+            Life::Done(ending) | Life::Parked(ending) => ending.reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn was_fixed(&self) -> bool {
+        self.trial.world.performed.iter().any(|key| key.ends_with("fix-1/fix/1"))
+    }
+
+    fn tasks(&self) -> Vec<Task> {
+        let tasks = self.trial.journal.iter().filter_map(|entry| match &entry.event {
+            Event::EffectStarted { effect: Effect::Ask { task }, .. } => Some(task.clone()),
+            _ => None,
+        });
+        tasks.collect()
+    }
+}
+
+#[test]
+fn two_who_agree_settle_it_and_a_third_is_asked_where_they_differ() {
+    for (voices, ruled, asked) in [
+        (&[Valid, Valid][..], Ruled::Valid, 2),
+        (&[Invalid, Invalid], Ruled::Invalid, 2),
+        (&[Ambiguous, Ambiguous], Ruled::Ambiguous, 2),
+        (&[Invalid, Valid, Valid], Ruled::Valid, 3),
+        (&[Valid, Invalid, Invalid], Ruled::Invalid, 3),
+        (&[Valid, Invalid, Ambiguous], Ruled::Ambiguous, 3),
+    ] {
+        let lived = live(alone(), saying(one(Severity::Medium), voices));
+        assert_eq!((lived.ruled(), lived.challenges().len()), (Some(ruled), asked), "{voices:?}");
+        assert_eq!(lived.was_fixed(), ruled != Ruled::Invalid, "{voices:?}: nobody repairs what is not so");
+    }
+}
+
+#[test]
+fn a_refuted_finding_is_dismissed_with_the_words_that_refute_it() {
+    let lived = live(alone(), saying(one(Severity::Critical), &[Invalid, Invalid]));
+    let finding = &lived.view.findings[&F1];
+    assert_eq!(finding.status, Status::Dismissed { why: Dismissal::Invalid });
+    assert_eq!(finding.last_note(), "2 of 2 challengers: about F1 (“# Plan”)");
+    assert_eq!(lived.reason(), Reason::GoalMet, "and the next pass was dry");
+}
+
+#[test]
+fn a_denial_without_words_of_the_text_is_doubt() {
+    let denial = |counter: &str| {
+        let mut reply = rulings(vec![(F1, Invalid)]);
+        let Reply::Agent(answer) = &mut reply else { panic!("{reply:?}") };
+        let ruling = Ruling { id: F1, holds: Invalid, note: "I know better".into(), counter: counter.into() };
+        answer.content = Content::Rulings { rulings: vec![ruling] };
+        reply
+    };
+    for counter in ["never written anywhere", ""] {
+        let world = one(Severity::Medium)
+            .on("round-1/challenge/1/1", denial(counter))
+            .on("round-1/challenge/2/1", denial(counter));
+        let lived = live(alone(), world);
+        assert_eq!(lived.ruled(), Some(Ruled::Ambiguous), "{counter}");
+        assert_eq!(lived.view.findings[&F1].severity, Severity::Low);
+    }
+}
+
+#[test]
+fn what_stays_in_doubt_goes_one_severity_down() {
+    for (severity, then) in [
+        (Severity::High, Severity::Medium),
+        (Severity::Medium, Severity::Low),
+        (Severity::Low, Severity::Low),
+    ] {
+        let lived = live(alone(), saying(one(severity), &[Ambiguous, Ambiguous]));
+        assert_eq!(lived.view.findings[&F1].severity, then);
+        assert!(lived.was_fixed());
+    }
+}
+
+#[test]
+fn whether_something_critical_in_doubt_is_an_issue_is_for_a_person() {
+    let lived = live(alone(), saying(one(Severity::Critical), &[Ambiguous, Ambiguous]));
+    assert_eq!(lived.reason(), Reason::Blocked);
+    assert!(!lived.was_fixed());
+    let decision = lived.view.waiting().next().unwrap();
+    assert_eq!(decision.about, About::Disputed { finding: F1 });
+    for (choice, fixed) in [("uphold", true), ("dismiss", false), ("defer", false)] {
+        let answer = Answer { choice: choice.into(), note: String::new() };
+        let request = Request::Answer { decision: DecisionId::new("D1"), answer };
+        let mut trial = live(alone(), saying(one(Severity::Critical), &[Ambiguous, Ambiguous])).trial;
+        trial.world = std::mem::take(&mut trial.world)
+            .on("wait", Reply::Requests { requests: vec![request] })
+            .on("round-2/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
+            .on(
+                "round-2/fix-1/fix/1/land",
+                landed(&repaired(), vec![Hunk { old_start: 5, old_len: 1, new_len: 1 }]),
+            )
+            .on("round-3/freeze", frozen(&repaired()))
+            .on("round-3/review/adversarial", findings(vec![]))
+            .on("end/look", frozen(&if fixed { repaired() } else { flawed_text(1) }));
+        let life = trial.live(workflow, None);
+        assert!(
+            matches!(&life, Life::Done(ending) if ending.reason == Reason::GoalMet),
+            "{choice}: {life:?}"
+        );
+        let status = RunView::of(&trial.journal).findings[&F1].status.clone();
+        assert_eq!(status == Status::Fixed, fixed, "{choice}: {status:?}");
+    }
+}
+
+#[test]
+fn what_two_methods_raise_at_one_place_is_not_disputed() {
+    let world = one(Severity::High)
+        .on("round-1/review/party", findings(vec![raised(1, Severity::High)]))
+        .on("round-1/review/elicitation", findings(vec![]))
+        .on("round-2/review/party", findings(vec![]));
+    let lived = live(samples::settings(), world);
+    assert_eq!(lived.view.findings[&F1].raisers.len(), 2);
+    assert_eq!(lived.challenges(), Vec::<&str>::new());
+}
+
+fn absence() -> Raised {
+    let evidence = Evidence::Absence { heading: "Part 1".into(), terms: vec!["deadline".into()] };
+    Raised { evidence, description: "no deadline is named".into(), ..raised(1, Severity::High) }
+}
+
+#[test]
+fn an_absence_is_always_disputed_and_a_quote_not_at_tier_zero() {
+    let both = || {
+        ScriptedWorld::default()
+            .on("round-1/freeze", frozen(&flawed_text(2)))
+            .on("round-1/review/adversarial", findings(vec![absence(), raised(2, Severity::High)]))
+            .on("round-1/review/party", findings(vec![absence()]))
+            .on("round-1/review/elicitation", findings(vec![]))
+    };
+    for (tier, level, disputed) in [(0, Level::Minimal, 1), (1, Level::Minimal, 2), (2, Level::Full, 2)] {
+        let settings = Settings {
+            tier: Tier::new(tier).unwrap(),
+            level: Some(level),
+            fix: false,
+            ..samples::settings()
+        };
+        let lived = live(settings, both());
+        let task = lived.tasks().into_iter().find(|task| task.brief.role == Role::Challenger).unwrap();
+        assert_eq!(task.brief.disputed.len(), disputed, "tier {tier}");
+        assert!(matches!(task.brief.disputed[0].evidence, Evidence::Absence { .. }), "tier {tier}");
+    }
+}
+
+#[test]
+fn findings_go_out_in_batches_of_ten() {
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&flawed_text(12)))
+        .on("round-1/review/adversarial", findings((1..=12).map(|n| raised(n, Severity::High)).collect()));
+    let lived = live(Settings { fix: false, ..alone() }, world);
+    let keys: Vec<&str> = lived.challenges();
+    let each = ["1/1", "1/2", "2/1", "2/2"].map(|name| format!("round-1/challenge/{name}"));
+    assert_eq!(keys, each);
+}
+
+#[test]
+fn without_any_challenger_a_finding_stands_as_it_was_raised() {
+    let fails = || failed(FaultKind::TimedOut);
+    let keys = ["1/1", "1/1/again", "2/1", "2/1/again", "3/1", "3/1/again"];
+    let world = keys
+        .iter()
+        .fold(one(Severity::High), |world, key| world.on(&format!("round-1/challenge/{key}"), fails()));
+    let mut settings = alone();
+    settings.limits.failures = 50;
+    let lived = live(settings, world);
+    assert_eq!(lived.ruled(), Some(Ruled::Unheard));
+    assert_eq!((lived.was_fixed(), lived.view.findings[&F1].severity), (true, Severity::High));
+}
+
+#[test]
+fn a_challenger_that_leaves_a_finding_out_is_asked_once_more() {
+    let world = one(Severity::High)
+        .on("round-1/challenge/1/1", rulings(vec![]))
+        .on("round-1/challenge/1/1/again", rulings(vec![(F1, Valid)]));
+    let lived = live(alone(), world);
+    assert_eq!(lived.ruled(), Some(Ruled::Valid));
+    let again = lived.tasks().into_iter().find(|task| !task.brief.correction.is_empty()).unwrap();
+    assert_eq!(again.brief.correction, "a verdict is missing for F1");
+}
+
+#[test]
+fn a_limit_is_looked_at_before_challengers_are_paid() {
+    let mut settings = alone();
+    settings.limits.tokens = 100;
+    let lived = live(settings, one(Severity::High));
+    assert_eq!(lived.reason(), Reason::Tokens);
+    assert_eq!(lived.challenges(), Vec::<&str>::new());
+    assert_eq!(lived.view.findings[&F1].status, Status::Open, "and nothing is lost");
+}
+
+fn agent(name: &str, provider: &str) -> AgentSpec {
+    AgentSpec {
+        name: AgentName::new(name),
+        driver: DriverSpec::Command { argv: vec![name.into()] },
+        provider: provider.into(),
+        stronger: None,
+    }
+}
+
+fn seated(agents: Vec<AgentSpec>) -> (Vec<String>, Vec<String>) {
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&flawed_text(1)))
+        .on("round-1/review/party", findings(vec![raised(1, Severity::High)]))
+        .on("round-1/review/adversarial", findings(vec![]))
+        .on("round-1/review/elicitation", findings(vec![]))
+        .on("round-1/challenge/2/1", rulings(vec![(F1, Ambiguous)]))
+        .on("round-1/challenge/3/1", rulings(vec![(F1, Valid)]));
+    let lived = live(Settings { agents, fix: false, ..samples::settings() }, world);
+    let names = |challengers: bool| {
+        let tasks = lived.tasks().into_iter().filter(|t| (t.brief.role == Role::Challenger) == challengers);
+        tasks.map(|task| task.agent.to_string()).collect()
+    };
+    (names(false), names(true))
+}
+
+#[test]
+fn the_seats_of_a_panel_go_to_different_providers_and_challengers_are_of_another_one() {
+    let (panel, challengers) =
+        seated(vec![agent("big-a", "a"), agent("small-a", "a"), agent("b", ""), agent("c", "")]);
+    assert_eq!(panel, ["big-a", "b", "c"]);
+    assert_eq!(challengers, ["b", "c", "b"], "the party sat with provider a");
+}
+
+#[test]
+fn of_one_provider_another_agent_challenges_and_who_is_alone_challenges_itself() {
+    let (panel, challengers) = seated(vec![agent("big-a", "a"), agent("small-a", "a")]);
+    assert_eq!(panel, ["big-a", "small-a", "big-a"]);
+    assert_eq!(challengers, ["small-a", "small-a", "small-a"]);
+    let (_, challengers) = seated(vec![agent("a", "")]);
+    assert_eq!(challengers, ["a", "a", "a"]);
+}
+
+#[test]
+fn a_pass_of_which_only_one_seat_is_not_believed_can_be_dry() {
+    let invented = || {
+        let mut claim = raised(1, Severity::High);
+        claim.evidence = Evidence::Quote { text: "never written".into() };
+        findings(vec![claim])
+    };
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&flawed_text(0)))
+        .on("round-1/review/party", invented())
+        .on("round-1/review/adversarial", findings(vec![]))
+        .on("round-1/review/elicitation", findings(vec![]))
+        .on("end/look", frozen(&flawed_text(0)));
+    let lived = live(samples::settings(), world);
+    assert_eq!((lived.reason(), lived.view.rounds), (Reason::GoalMet, 1));
+}
+
+#[test]
+fn killed_at_every_write_a_challenged_review_comes_to_the_same() {
+    let world = || saying(one(Severity::Medium), &[Valid, Invalid, Invalid]);
+    let whole = live(alone(), world());
+    for kill_at in 0..whole.trial.journal.len() {
+        let mut trial = Trial::new(alone(), world(), 1);
+        assert_eq!(trial.live(workflow, Some(kill_at)), Life::Killed);
+        assert_eq!(trial.live(workflow, None), whole.life, "killed before write {kill_at}");
+        assert_eq!(RunView::of(&trial.journal).counts(), whole.view.counts());
+    }
+}
