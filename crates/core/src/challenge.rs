@@ -58,9 +58,17 @@ pub enum Ruled {
     Ambiguous,
     /// No challenger answered.
     Unheard,
+    /// Nobody was asked: a person has given it another severity.
+    Person,
 }
 
-words!(Ruled { Valid = "valid", Invalid = "invalid", Ambiguous = "ambiguous", Unheard = "unheard" });
+words!(Ruled {
+    Valid = "valid",
+    Invalid = "invalid",
+    Ambiguous = "ambiguous",
+    Unheard = "unheard",
+    Person = "by a person",
+});
 
 /// Whether a new finding is to be disputed.
 pub fn is_due(finding: &Finding, settings: &Settings) -> bool {

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     brief::{AgentReply, Task},
     decision::{Answer, Decision},
-    ids::{DecisionId, Hash, Key},
+    finding::Severity,
+    ids::{DecisionId, FindingId, Hash, Key},
     limits::Usage,
     reason::{Ending, Fault},
     subject::Subject,
@@ -86,6 +87,9 @@ pub enum Reply {
         /// Where a version that a person had edited was put.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         aside: Option<String>,
+        /// What had been edited in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        requests: Vec<Request>,
     },
     Posted,
     Requests {
@@ -128,6 +132,25 @@ pub enum Request {
     Resume,
     /// Something for the next briefs.
     Say { text: String },
+    /// A finding is to be seen otherwise.
+    Amend {
+        finding: FindingId,
+        #[serde(flatten)]
+        change: Change,
+    },
+    /// A finding of the person's own. The quote may be empty.
+    Add { severity: Severity, description: String, quote: String },
+}
+
+/// What a person makes of a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    Fixed,
+    Open,
+    Dismissed { reason: String },
+    Deferred { reason: String },
+    Severity { to: Severity },
 }
 
 impl Effect {

@@ -2,7 +2,7 @@
 //!
 //! In one fix iteration every open finding is offered exactly once, most severe first, in waves of parallel fixers. Two
 //! fixers of a wave never hold findings of one section (of one file, where there are no sections): they could not be
-//! landed side by side.
+//! landed side by side. Findings without a place could be anywhere: they come last, one fixer a wave.
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -13,8 +13,10 @@ pub type Wave = Vec<Vec<FindingId>>;
 
 pub fn deal(open: &[Finding], settings: &TaskSettings) -> Vec<Wave> {
     let most = settings.max_issues_per_agent.max(1) as usize;
-    let mut left: Vec<&Finding> = open.iter().collect();
+    let (mut left, mut anywhere): (Vec<&Finding>, Vec<&Finding>) =
+        open.iter().partition(|finding| finding.place.is_some());
     left.sort_by_key(|finding| (finding.severity, finding.id));
+    anywhere.sort_by_key(|finding| (finding.severity, finding.id));
     let mut waves = vec![];
     while !left.is_empty() {
         let fixers = left.len().div_ceil(3).min(settings.max_concurrent_fixers.max(1) as usize);
@@ -22,6 +24,7 @@ pub fn deal(open: &[Finding], settings: &TaskSettings) -> Vec<Wave> {
         left.retain(|finding| !offer(&mut hands, finding, most));
         waves.push(hands.into_iter().map(|hand| hand.findings).filter(|hand| !hand.is_empty()).collect());
     }
+    waves.extend(anywhere.chunks(most).map(|some| vec![some.iter().map(|finding| finding.id).collect()]));
     waves
 }
 

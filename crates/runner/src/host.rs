@@ -21,7 +21,7 @@ use tribunal_core::{
 use tribunal_store::StoreError;
 
 use crate::{
-    effects::{Performed, World, answers_in_files, perform, remove_page, world_fault},
+    effects::{Performed, World, answers_in_files, edits_in_tracker, perform, remove_page, world_fault},
     journal::{Journal, split},
 };
 
@@ -258,6 +258,7 @@ impl Host<'_> {
         let (taken, mut requests) = split(self.journal.requests()?);
         let open: Vec<Decision> = self.journal.view().waiting().cloned().collect();
         requests.extend(answers_in_files(&self.world, &open));
+        requests.extend(edits_in_tracker(&self.world));
         if let Some((ending, again)) = waiting {
             if again {
                 requests.push(Request::Resume);

@@ -224,7 +224,9 @@ impl World for RandomWorld {
             Effect::Freeze { .. } => samples::frozen(&self.text()),
             Effect::Ask { task } => self.ask(ask.key.as_str(), &task.brief),
             Effect::Land { by, .. } => self.land(by.as_str()),
-            Effect::Write { .. } => Reply::Written { path: "plan-issues.md".into(), aside: None },
+            Effect::Write { .. } => {
+                Reply::Written { path: "plan-issues.md".into(), aside: None, requests: Vec::new() }
+            }
             Effect::Post { decision } => {
                 if !self.open.iter().any(|known| known.id == decision.id) {
                     self.open.push(decision.clone());

@@ -38,9 +38,11 @@ impl World for ScriptedWorld {
             return Performed::Reply(reply.clone());
         }
         match &ask.effect {
-            Effect::Write { .. } => {
-                Performed::Reply(Reply::Written { path: format!("{}-issues.md", ask.key), aside: None })
-            }
+            Effect::Write { .. } => Performed::Reply(Reply::Written {
+                path: format!("{}-issues.md", ask.key),
+                aside: None,
+                requests: Vec::new(),
+            }),
             Effect::Sleep { .. } => Performed::Reply(Reply::Slept),
             Effect::Post { .. } => Performed::Reply(Reply::Posted),
             Effect::Inbox => Performed::Reply(Reply::Requests { requests: Vec::new() }),

@@ -213,7 +213,7 @@ async fn settle(
     let refuted = reason(&voices, Holds::Invalid);
     host.note(Event::FindingRuled { finding: id, ruled, severity, voices });
     match ruled {
-        Ruled::Valid | Ruled::Unheard => {}
+        Ruled::Valid | Ruled::Unheard | Ruled::Person => {}
         Ruled::Invalid => {
             court.move_to(host, id, Status::Dismissed { why: Dismissal::Invalid }, &refuted);
         }

@@ -381,7 +381,12 @@ fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed:
 }
 
 fn concerns(finding: &Finding, hunks: &[Hunk], ground: Option<&Ground<'_>>) -> bool {
-    let Some(place) = &finding.place else { return false };
+    let Some(place) = &finding.place else {
+        // A person's own: with words of the text they must be gone, without any change will have to do.
+        let quoted = matches!(&finding.evidence, Evidence::Quote { text } if !text.is_empty());
+        let gone = ground.is_some_and(|ground| !ground.holds(&finding.evidence));
+        return !hunks.is_empty() && (gone || !quoted);
+    };
     let near = hunks.iter().any(|hunk| {
         let last = hunk.old_start + hunk.old_len.max(1) - 1;
         hunk.old_start <= place.end_line + NEAR && place.line <= last + NEAR

@@ -26,6 +26,7 @@ use crate::{
     view::Counts,
 };
 
+mod amend;
 mod challenge;
 mod confidence;
 mod consult;
@@ -241,25 +242,34 @@ impl Court {
         }
     }
 
-    /// Writes the tracker.
+    /// Writes the tracker. What a person has changed in it since the last look is taken in, and it is written once more.
     async fn publish(&mut self, host: &dyn Host, parent: &Key) -> Result<(), Parked> {
-        let rev = self.tracker_rev + 1;
-        let text = tracker::render(self, host.settings(), rev, host.now());
-        let effect = Effect::Write { file: OwnFile::Tracker, text };
-        let reply = host.perform(parent.child("tracker"), effect).await?;
-        match reply {
-            Reply::Written { path, aside } => {
-                self.tracker_rev = rev;
-                host.note(Event::FileWritten { path });
-                if let Some(aside) = aside {
-                    let text = format!("the tracker had been edited; that version was kept as {aside}");
-                    host.note(Event::Warned { text });
+        const TIMES: [&str; 3] = ["tracker", "tracker-2", "tracker-3"];
+        for name in TIMES {
+            let rev = self.tracker_rev + 1;
+            let text = tracker::render(self, host.settings(), rev, host.now());
+            let effect = Effect::Write { file: OwnFile::Tracker, text };
+            match host.perform(parent.child(name), effect).await? {
+                Reply::Written { path, aside, requests } => {
+                    self.tracker_rev = rev;
+                    host.note(Event::FileWritten { path });
+                    if let Some(aside) = aside {
+                        let text = format!(
+                            "not all that was edited in the tracker was understood; it is kept as {aside}"
+                        );
+                        host.note(Event::Warned { text });
+                    }
+                    if requests.is_empty() {
+                        break;
+                    }
+                    people::apply(host, self, requests);
                 }
+                Reply::Failed { fault, .. } => {
+                    host.note(Event::Warned { text: format!("the tracker was not written: {fault}") });
+                    break;
+                }
+                _ => break,
             }
-            Reply::Failed { fault, .. } => {
-                host.note(Event::Warned { text: format!("the tracker was not written: {fault}") });
-            }
-            _ => {}
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::{
     ids::{DecisionId, FindingId, Key},
     merge::headline,
     reason::{Ending, Outcome, Reason},
-    review::Court,
+    review::{Court, amend},
     text::cut,
 };
 
@@ -63,12 +63,16 @@ pub(super) async fn wait(host: &dyn Host, court: &mut Court, ending: Ending) -> 
     Ok(())
 }
 
-fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) {
+pub(super) fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) {
     for request in requests {
         match request {
             Request::Resume => {}
             Request::Say { text } => remember(host, court, text),
             Request::Answer { decision, answer } => answered(host, court, &decision, answer),
+            Request::Amend { finding, change } => amend::amend(host, court, finding, change),
+            Request::Add { severity, description, quote } => {
+                amend::add(host, court, severity, description, quote);
+            }
         }
     }
 }
@@ -76,6 +80,10 @@ fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) {
 /// All that people say goes into every later brief, where there is little room: the oldest makes way.
 fn remember(host: &dyn Host, court: &mut Court, text: String) {
     const ROOM: usize = 4_000;
+    // A remark in a tracker may be read more than once.
+    if court.said.contains(&text) {
+        return;
+    }
     court.said.push(text);
     let length = |said: &[String]| said.iter().map(|text| text.chars().count()).sum::<usize>();
     while court.said.len() > 1 && length(&court.said) > ROOM {

@@ -34,6 +34,7 @@ use tribunal_supervise::{Command, Deadlines, MARK, Output};
 
 use crate::{host::Stop, mask::Masker, project::Project};
 
+pub(crate) use own_files::edits_in_tracker;
 pub(crate) use people::{answers_in_files, remove_page, unusable_answers};
 
 /// What every effect may use.

@@ -3,10 +3,10 @@
 use std::{fs, io, path::Path};
 
 use tribunal_core::{
-    effect::{OwnFile, Reply},
+    effect::{OwnFile, Reply, Request},
     ids::Hash,
     text::fold_line,
-    tracker,
+    tracker::{self, Edits},
 };
 
 use super::{World, world_fault};
@@ -16,25 +16,48 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
     // The text is made of masked replies, but lines that were folded together may look like a secret only now.
     let masked = world.masker.mask(text).into_owned();
     let (name, text) = match file {
-        OwnFile::Tracker => (tracker_name(world), tracker::stamped(masked)),
+        OwnFile::Tracker => (tracker_name(world), tracker::stamped(masked, &world.run)),
         OwnFile::Metrics { unix_seconds } => (metrics_name(world, *unix_seconds, &masked), masked),
     };
     let path = world.project.root().join(&name);
     if let Some(there) = world.project.leads_out(&path) {
         return world_fault(format!("{name} leads out of the project, to {}", there.display()));
     }
-    let done = || -> io::Result<Option<String>> {
-        let aside = match file {
-            OwnFile::Tracker => keep_edited(world.project.root(), &path)?,
+    let done = || -> io::Result<(Option<String>, Vec<Request>)> {
+        let before = match file {
+            OwnFile::Tracker => edited(&path)?,
             OwnFile::Metrics { .. } => None,
         };
+        let (mut aside, mut requests) = (None, Vec::new());
+        if let Some(before) = before {
+            let edits = taken_in(world, &before);
+            if edits.as_ref().is_none_or(|edits| !edits.strange.is_empty()) {
+                aside = keep(world.project.root(), &path, &before)?;
+            }
+            requests = edits.unwrap_or_default().requests;
+        }
         write_atomically(&path, text.as_bytes())?;
-        Ok(aside)
+        Ok((aside, requests))
     };
     match done() {
-        Ok(aside) => Reply::Written { path: name, aside },
+        Ok((aside, requests)) => Reply::Written { path: name, aside, requests },
         Err(cause) => world_fault(format!("{name}: {cause}")),
     }
+}
+
+/// What people changed in the tracker since it was written; nothing of it is lost by looking.
+pub(crate) fn edits_in_tracker(world: &World) -> Vec<Request> {
+    let path = world.project.root().join(tracker_name(world));
+    match edited(&path) {
+        Ok(Some(text)) => taken_in(world, &text).unwrap_or_default().requests,
+        Ok(None) | Err(_) => Vec::new(),
+    }
+}
+
+/// None: it is not this run's.
+fn taken_in(world: &World, bytes: &[u8]) -> Option<Edits> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    (tracker::run(text)? == world.run.as_str()).then(|| tracker::read(text))
 }
 
 /// `reviews/prd-issues.md`, unless that is the tracker of another subject with the same slug.
@@ -66,18 +89,20 @@ fn metrics_name(world: &World, unix_seconds: u64, text: &str) -> String {
     }
 }
 
-/// A tracker that a person edited is put aside under a number, never overwritten.
-fn keep_edited(root: &Path, path: &Path) -> io::Result<Option<String>> {
-    let old = match fs::read(path) {
-        Ok(old) => old,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(cause) => return Err(cause),
-    };
-    if std::str::from_utf8(&old).is_ok_and(tracker::is_untouched) {
-        return Ok(None);
+/// The file as it is, if it is there and not as we wrote it.
+fn edited(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(text) if std::str::from_utf8(&text).is_ok_and(tracker::is_untouched) => Ok(None),
+        Ok(text) => Ok(Some(text)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause),
     }
+}
+
+/// A tracker with something in it that we did not understand is put aside under a number, never overwritten.
+fn keep(root: &Path, path: &Path, text: &[u8]) -> io::Result<Option<String>> {
     let free = (1..).map(|number| path.with_extension(format!("edited-{number}.md"))).find(|p| !p.exists());
     let Some(aside) = free else { return Ok(None) };
-    write_atomically(&aside, &old)?;
+    write_atomically(&aside, text)?;
     Ok(Some(aside.strip_prefix(root).unwrap_or(&aside).display().to_string()))
 }

@@ -2,12 +2,16 @@
 //!
 //! Text only; writing it is an effect.
 
+mod edits;
+
 use alloc::{format, string::String};
 use core::fmt::Write;
 
+pub use edits::{Edits, read};
+
 use crate::{
     finding::{Evidence, Finding, Status},
-    ids::Hash,
+    ids::{Hash, RunId},
     review::Court,
     settings::Settings,
     stamp::Stamp,
@@ -23,9 +27,17 @@ pub fn render(court: &Court, settings: &Settings, rev: u32, at: Stamp) -> String
     out
 }
 
+const START: &str = "<!-- ISSUES_START -->";
+const END: &str = "<!-- ISSUES_END -->";
+/// Begins the comment that says how an issue stood when it was written.
+const WAS: &str = "<!-- was: ";
+const HOW_TO_EDIT: &str = "Edit it as you like while a run works: tick a box, replace a severity or a status (open, \
+                           dismissed: why, deferred: why),\nwrite remarks below an issue, or add one under a heading \
+                           `### [ ] new · high` with its text and perhaps a line `- Quote: …`.";
+
 /// The text with its last line: what is written to disk.
-pub fn stamped(mut text: String) -> String {
-    let stamp = stamp(&text);
+pub fn stamped(mut text: String, run: &RunId) -> String {
+    let stamp = stamp(&text, run.as_str());
     text.push_str(&stamp);
     text
 }
@@ -33,17 +45,24 @@ pub fn stamped(mut text: String) -> String {
 /// How the first line begins; the subject follows.
 pub const TITLE: &str = "# Issue tracker: ";
 
-const STAMP: &str = "<!-- tribunal: content ";
+const STAMP: &str = "<!-- tribunal: ";
 
-/// The last line: a hash of all above it.
-fn stamp(above: &str) -> String {
-    format!("{STAMP}{} -->\n", Hash::of(above.as_bytes()).short())
+/// The last line: whose tracker it is, and a hash of all above it.
+fn stamp(above: &str, run: &str) -> String {
+    let run = if run.is_empty() { String::new() } else { format!("run {run} ") };
+    format!("{STAMP}{run}content {} -->\n", Hash::of(above.as_bytes()).short())
+}
+
+/// The run that wrote a tracker, if its last line still says so.
+pub fn run(text: &str) -> Option<&str> {
+    let stamp = text.get(text.rfind(STAMP)? + STAMP.len()..)?;
+    stamp.strip_prefix("run ")?.split(' ').next()
 }
 
 /// Whether this is a tracker as Tribunal wrote it, with nothing changed since.
 pub fn is_untouched(text: &str) -> bool {
     match text.rfind(STAMP) {
-        Some(at) => text[at..] == stamp(&text[..at]),
+        Some(at) => text[at..] == stamp(&text[..at], run(text).unwrap_or_default()),
         None => false,
     }
 }
@@ -63,11 +82,11 @@ fn write(
     writeln!(out, "Confidence: {}", confidence(court))?;
     writeln!(out, "Round: {} · rev {rev}\n", court.round)?;
     summary(out, &counts)?;
-    writeln!(out, "## Issues\n\n<!-- ISSUES_START -->")?;
+    writeln!(out, "## Issues\n\n{HOW_TO_EDIT}\n\n{START}")?;
     for finding in &court.findings {
         issue(out, finding)?;
     }
-    writeln!(out, "<!-- ISSUES_END -->\n")?;
+    writeln!(out, "{END}\n")?;
     writeln!(out, "## Fix log\n\n<!-- FIXES_START -->")?;
     for fix in &court.fixes {
         writeln!(out, "- {} ({}): {}", fix.finding, fix.key, one_line(&fix.note))?;
@@ -106,10 +125,16 @@ fn summary(out: &mut String, counts: &Counts) -> core::fmt::Result {
 }
 
 fn issue(out: &mut String, finding: &Finding) -> core::fmt::Result {
+    let status = status(&finding.status);
+    let mut told = String::new();
+    body(&mut told, finding)?;
     let tick = if matches!(finding.status, Status::Fixed) { "x" } else { " " };
-    let description = one_line(&finding.description);
-    writeln!(out, "### [{tick}] {} · {} · {}\n", finding.id, finding.severity, status(&finding.status))?;
-    writeln!(out, "{description}\n")?;
+    writeln!(out, "### [{tick}] {} · {} · {status}\n\n{told}", finding.id, finding.severity)?;
+    writeln!(out, "{}\n", edits::was(finding.id, finding.severity, &status, &told))
+}
+
+fn body(out: &mut String, finding: &Finding) -> core::fmt::Result {
+    writeln!(out, "{}\n", one_line(&finding.description))?;
     if let Some(place) = &finding.place {
         let section = if place.section.is_empty() { String::new() } else { format!(" ({})", place.section) };
         let found = finding.found.map(|found| format!(", {found}")).unwrap_or_default();
@@ -128,11 +153,12 @@ fn issue(out: &mut String, finding: &Finding) -> core::fmt::Result {
     }
     let raisers: alloc::vec::Vec<String> =
         finding.raisers.iter().map(|r| format!("{} (round {})", r.role, r.round)).collect();
-    writeln!(out, "- Raised by: {}", raisers.join(", "))?;
+    let raisers = if raisers.is_empty() { String::from("a person") } else { raisers.join(", ") };
+    writeln!(out, "- Raised by: {raisers}")?;
     if let Some(old) = finding.maybe_same_as {
         writeln!(out, "- Maybe the same as: {old}")?;
     }
-    writeln!(out, "- Last: {}\n", one_line(finding.last_note()))
+    writeln!(out, "- Last: {}", one_line(finding.last_note()))
 }
 
 /// `dismissed (ungrounded)`.

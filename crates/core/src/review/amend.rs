@@ -1,0 +1,111 @@
+//! What people make of findings by themselves, mostly in the tracker. Their word holds; saying it twice changes nothing.
+
+use alloc::{format, string::String, vec, vec::Vec};
+
+use crate::{
+    challenge::Ruled,
+    decision::{About, Answer},
+    effect::Change,
+    event::Event,
+    finding::{Deferral, Dismissal, Evidence, Finding, Severity, Status},
+    host::Host,
+    ids::FindingId,
+    review::Court,
+    text::fold,
+};
+
+pub(super) fn amend(host: &dyn Host, court: &mut Court, id: FindingId, change: Change) {
+    let Some(finding) = court.finding_mut(id) else {
+        host.note(Event::Warned { text: format!("somebody changed {id}, which does not exist; left aside") });
+        return;
+    };
+    let to = match change {
+        Change::Severity { to } => {
+            if finding.severity != to {
+                finding.severity = to;
+                host.note(Event::FindingRuled {
+                    finding: id,
+                    ruled: Ruled::Person,
+                    severity: to,
+                    voices: vec![],
+                });
+            }
+            return;
+        }
+        Change::Fixed => (Status::Fixed, String::from("a person says so")),
+        Change::Open => (Status::Open, String::from("a person opened it again")),
+        Change::Dismissed { reason } => (Status::Dismissed { why: Dismissal::Person }, because(reason)),
+        Change::Deferred { reason } => (Status::Deferred { why: Deferral::Person }, because(reason)),
+    };
+    let now = finding.status.clone();
+    let (to, note) = to;
+    if now == to || (now == Status::Assigned && to == Status::Open) {
+        return;
+    }
+    if now == Status::Fixed && to != Status::Open {
+        let text = format!("{id} was to be {}, but has been fixed meanwhile; it stays so", to.word());
+        host.note(Event::Warned { text });
+        return;
+    }
+    match to {
+        Status::Open => {
+            court.accepted = false;
+            court.iteration = 0;
+        }
+        // What was changed by hand nobody has reviewed.
+        Status::Fixed => court.last_pass.dry = false,
+        _ => {}
+    }
+    court.move_to(host, id, to, &note);
+    settle_questions_about(host, court, id);
+}
+
+/// A question about a finding that somebody has settled by other means is idle.
+fn settle_questions_about(host: &dyn Host, court: &mut Court, id: FindingId) {
+    for decision in court.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
+        if matches!(&decision.about, About::Blocked { finding } | About::Disputed { finding } if *finding == id)
+        {
+            let answer =
+                Answer { choice: "withdrawn".into(), note: format!("a person settled {id} by hand") };
+            decision.answer = Some(answer.clone());
+            host.note(Event::DecisionAnswered { decision: decision.id.clone(), answer });
+        }
+    }
+}
+
+pub(super) fn add(
+    host: &dyn Host,
+    court: &mut Court,
+    severity: Severity,
+    description: String,
+    quote: String,
+) {
+    let same =
+        |finding: &Finding| finding.raisers.is_empty() && fold(&finding.description) == fold(&description);
+    if court.findings.iter().any(same) {
+        return;
+    }
+    let mut finding = Finding {
+        id: FindingId(court.findings.len() as u32 + 1),
+        severity,
+        category: "by a person".into(),
+        description,
+        evidence: Evidence::Quote { text: quote },
+        place: None,
+        found: None,
+        suggested_fix: String::new(),
+        raisers: Vec::new(),
+        status: Status::Open,
+        maybe_same_as: None,
+        history: vec![],
+    };
+    finding.move_to(Status::Open, host.now(), "added by a person");
+    court.accepted = false;
+    court.iteration = 0;
+    court.findings.push(finding.clone());
+    host.note(Event::FindingRaised { finding });
+}
+
+fn because(reason: String) -> String {
+    if reason.is_empty() { String::from("a person said so") } else { format!("a person said: {reason}") }
+}
