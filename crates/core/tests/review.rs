@@ -1,18 +1,18 @@
 //! The review workflow over hosts without a world: what it asks for, how it ends, and that it always does.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
     brief::{Content, Said},
     effect::{Hunk, Refusal, Reply, Request},
     event::Event,
-    finding::{Deferral, Dismissal, Evidence, Severity, Status},
-    ids::{DecisionId, FindingId},
+    finding::{Deferral, Dismissal, Evidence, Finding, Severity, Status},
+    ids::{AgentName, DecisionId, FindingId},
     level::{Goal, Tier},
     reason::{Ending, FaultKind, Outcome, Reason},
     review::Court,
-    settings::Settings,
+    settings::{AgentSpec, Settings},
     view::{Counts, RunView},
 };
 use tribunal_testkit::{
@@ -432,18 +432,20 @@ fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) 
         Life::Done(ending) | Life::Parked(ending) => ending,
         other => panic!("seed {seed}: {other:?}"),
     };
-    // Whatever a reviewer showed is kept by some finding, also where several were merged.
-    let kept: BTreeSet<&str> = view
-        .findings
-        .values()
-        .filter_map(|finding| match &finding.evidence {
-            Evidence::Quote { text } => Some(text.as_str()),
-            Evidence::Absence { .. } => None,
-        })
-        .collect();
+    // Whatever a reviewer raised is kept by a finding that names the reviewer, also where several were merged.
     if ending.reason != Reason::Environment {
-        for quote in recorded_quotes(trial) {
-            assert!(kept.contains(quote.as_str()), "seed {seed}: `{quote}` was lost");
+        for ((round, role), shown) in recorded_claims(trial) {
+            let raised = |f: &&Finding| {
+                f.raisers
+                    .iter()
+                    .any(|r| (format!("round-{}", r.round), r.role.as_str()) == (round.clone(), &role))
+            };
+            let kept = view.findings.values().filter(raised).count();
+            assert!(
+                kept >= shown.len(),
+                "seed {seed}: of {} claims of {role} in {round} {kept} are kept",
+                shown.len()
+            );
         }
     }
     // What the run would go on with is what people see.
@@ -459,20 +461,70 @@ fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) 
         assert_eq!(view.waiting().count(), 0, "seed {seed}: resolved, and still asking");
     }
     assert!(ending.reason.outcome().is_some(), "seed {seed}: {ending:?}");
+    if ending.reason == Reason::GoalMet && trial.settings.tier.number() > 0 && trial.settings.fix {
+        assert!(last_look_was_dry(trial), "seed {seed}: resolved without a dry pass over the final text");
+    }
+    no_section_has_two_fixers_at_once(trial, seed);
+    // Limits hold but for what was under way when they were reached.
+    let (limits, spent) = (&trial.settings.limits, &view.spent);
+    let grants =
+        view.decisions.iter().filter(|d| d.answer.as_ref().is_some_and(|a| a.choice == "more")).count();
+    let under_way = 120 * 2 * 12;
+    assert!(
+        spent.tokens <= limits.tokens * (grants as u64 + 1) + under_way,
+        "seed {seed}: {} tokens of {} and {grants} grants",
+        spent.tokens,
+        limits.tokens
+    );
 }
 
-/// What reviewers showed in the answers that were recorded.
-fn recorded_quotes(trial: &Trial<RandomWorld>) -> BTreeSet<String> {
-    let mut quotes = BTreeSet::new();
+/// The last round was dry, and since then nothing landed and nobody called anything fixed.
+fn last_look_was_dry(trial: &Trial<RandomWorld>) -> bool {
+    let mut dry = false;
     for entry in &trial.journal {
-        let Event::EffectFinished { reply: Reply::Agent(reply), .. } = &entry.event else { continue };
-        let Content::Findings { raised } = &reply.content else { continue };
-        quotes.extend(raised.iter().filter_map(|raised| match &raised.evidence {
-            Evidence::Quote { text } => Some(text.clone()),
-            Evidence::Absence { .. } => None,
-        }));
+        match &entry.event {
+            Event::RoundEnded { dry: now, .. } => dry = *now,
+            Event::EffectFinished { reply: Reply::Landed { hunks, .. }, .. } if !hunks.is_empty() => {
+                dry = false
+            }
+            Event::FindingMoved { to: Status::Fixed, .. } => dry = false,
+            _ => {}
+        }
     }
-    quotes
+    dry
+}
+
+fn no_section_has_two_fixers_at_once(trial: &Trial<RandomWorld>, seed: u64) {
+    let mut view = RunView::default();
+    for entry in &trial.journal {
+        view.see(entry);
+        let Event::FixersDealt { hands, .. } = &entry.event else { continue };
+        let mut held = BTreeSet::new();
+        for hand in hands {
+            let places = hand.iter().map(|id| view.findings[id].place.as_ref());
+            let sections: BTreeSet<_> =
+                places.map(|place| place.map(|p| (p.file.clone(), p.section.clone()))).collect();
+            for section in sections {
+                // What has no place could be anywhere.
+                assert!(section.is_some() || hands.len() == 1, "seed {seed}: {hands:?}");
+                assert!(held.insert(section.clone()), "seed {seed}: {section:?} has two fixers: {hands:?}");
+            }
+        }
+    }
+}
+
+/// What each seat showed in its answers that were recorded, by round and role.
+fn recorded_claims(trial: &Trial<RandomWorld>) -> BTreeMap<(String, String), BTreeSet<String>> {
+    let mut claims: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    for entry in &trial.journal {
+        let Event::EffectFinished { key, reply: Reply::Agent(reply), .. } = &entry.event else { continue };
+        let Content::Findings { raised } = &reply.content else { continue };
+        let parts: Vec<&str> = key.as_str().split('/').collect();
+        let [round, "review", role, ..] = parts[..] else { continue };
+        let shown = raised.iter().map(|raised| format!("{:?}", raised.evidence));
+        claims.entry((round.into(), role.into())).or_default().extend(shown);
+    }
+    claims
 }
 
 fn random_trial(seed: u64) -> Trial<RandomWorld> {
@@ -481,6 +533,18 @@ fn random_trial(seed: u64) -> Trial<RandomWorld> {
     settings.tasks.required_issues = (seed % 4) as u32;
     if seed.is_multiple_of(3) {
         settings.goal = Goal::CriticalOnly;
+    }
+    settings.fix = !seed.is_multiple_of(11);
+    settings.target_confidence = seed.is_multiple_of(7).then_some(60);
+    if seed.is_multiple_of(5) {
+        settings.limits.tokens = 4_000;
+    }
+    let first = settings.agents[0].clone();
+    let named = |name: &str| AgentSpec { name: AgentName::new(name), ..first.clone() };
+    settings.agents.extend(["b", "c"].iter().take(seed as usize % 3).map(|name| named(name)));
+    if seed.is_multiple_of(4) {
+        settings.reserves = vec![named("strong")];
+        settings.agents[0].stronger = Some(AgentName::new("strong"));
     }
     let mut trial = Trial::new(settings, RandomWorld::new(seed), seed);
     // A door that changes what it has already changed is worse than any real one.

@@ -1,14 +1,15 @@
-//! A world that answers at random: agents that find, repeat, lie, fail and contradict; people who answer or never do.
+//! A world that answers at random: agents that find, invent, multiply, repeat, lie, fail and contradict; fixers that go back
+//! and forth; people who answer or never do, who change the text and the tracker at any moment.
 //!
 //! It keeps a text with flaws of its own, so that grounding, landing and verifying meet something real.
 
 use tribunal_core::{
-    brief::{Brief, Holds, Raised, Said},
+    brief::{Brief, Holds, Raised, Said, Task},
     decision::{Answer, Decision},
     desk::Ask,
-    effect::{Effect, Hunk, Refusal, Reply, Request},
+    effect::{Change, Effect, Hunk, OwnFile, Refusal, Reply, Request},
     finding::{Evidence, Severity},
-    ids::FindingId,
+    ids::{FindingId, Hash},
     level::Role,
     reason::FaultKind,
 };
@@ -30,7 +31,15 @@ pub struct Temper {
     pub landing_refused: usize,
     /// A fix brings a new flaw.
     pub fix_adds_flaw: usize,
+    /// A fix turns one flaw into another and that one back.
+    pub fix_goes_back: usize,
+    /// Reviewers find something wrong with every line.
+    pub findings_multiply: usize,
+    /// An answer says what was said before.
+    pub says_it_again: usize,
     pub person_answers: usize,
+    /// A person changes the tracker or the text.
+    pub person_edits: usize,
 }
 
 impl Temper {
@@ -44,7 +53,11 @@ impl Temper {
             fixer_lies: some(),
             landing_refused: some(),
             fix_adds_flaw: some(),
+            fix_goes_back: some(),
+            findings_multiply: some(),
+            says_it_again: some(),
             person_answers: some(),
+            person_edits: some(),
         }
     }
 }
@@ -59,6 +72,8 @@ pub struct RandomWorld {
     patches: Vec<(String, Vec<FindingId>)>,
     assigned: Vec<(FindingId, String)>,
     open: Vec<Decision>,
+    /// Even the busiest person goes home.
+    edits_left: usize,
 }
 
 impl RandomWorld {
@@ -75,6 +90,7 @@ impl RandomWorld {
             patches: Vec::new(),
             assigned: Vec::new(),
             open: Vec::new(),
+            edits_left: 12,
         }
     }
 
@@ -84,11 +100,23 @@ impl RandomWorld {
         text
     }
 
-    fn ask(&mut self, key: &str, brief: &Brief) -> Reply {
+    fn ask(&mut self, key: &str, task: &Task) -> Reply {
+        let mut reply = self.answer(key, &task.brief);
+        if let Reply::Agent(answer) = &mut reply {
+            let again = self.dice.percent(self.temper.says_it_again);
+            answer.output = Hash::new(if again { "again" } else { key });
+            answer.repeats = (!task.recent.is_empty()).then_some(if again { 1000 } else { 500 });
+        }
+        reply
+    }
+
+    fn answer(&mut self, key: &str, brief: &Brief) -> Reply {
         if self.dice.percent(self.temper.agent_fails) {
             let kinds = [
                 FaultKind::Exited { code: 1 },
                 FaultKind::TimedOut,
+                FaultKind::Silent,
+                FaultKind::Flood,
                 FaultKind::Killed { signal: 9 },
                 FaultKind::NotInstalled,
             ];
@@ -126,6 +154,18 @@ impl RandomWorld {
         }
         if self.dice.percent(self.temper.quote_invented) {
             raised.push(self.claim("never written".to_string()));
+        }
+        if self.dice.percent(self.temper.findings_multiply) {
+            for line in self.lines.clone().into_iter().filter(|line| line.starts_with("## ")) {
+                self.flaws_made += 1;
+                let mut claim = self.claim(line.clone());
+                claim.description = format!("objection {} to this", self.flaws_made);
+                if self.dice.percent(30) {
+                    let heading = line.trim_start_matches("## ").to_string();
+                    claim.evidence = Evidence::Absence { heading, terms: vec!["deadline".into()] };
+                }
+                raised.push(claim);
+            }
         }
         samples::findings(raised)
     }
@@ -189,6 +229,9 @@ impl RandomWorld {
                 self.lines[index] = if self.dice.percent(self.temper.fix_adds_flaw) {
                     self.flaws_made += 1;
                     format!("flaw {}", self.flaws_made)
+                } else if self.dice.percent(self.temper.fix_goes_back) {
+                    // One flaw, then the other, then the first again.
+                    quote.strip_suffix(" again").map_or_else(|| format!("{quote} again"), String::from)
                 } else {
                     format!("repaired {id}")
                 };
@@ -214,18 +257,55 @@ impl RandomWorld {
                 self.open.push(decision);
             }
         }
+        requests.extend(self.edits());
         requests
+    }
+
+    /// What a person changes in the tracker, whatever a run is doing.
+    fn edits(&mut self) -> Vec<Request> {
+        if self.edits_left == 0 || !self.dice.percent(self.temper.person_edits) {
+            return Vec::new();
+        }
+        self.edits_left -= 1;
+        let finding = FindingId(self.dice.roll(9) as u32 + 1);
+        let reason = String::from("I know better");
+        let changes = [
+            Change::Fixed,
+            Change::Open,
+            Change::Dismissed { reason: reason.clone() },
+            Change::Deferred { reason },
+            Change::Severity { to: *self.dice.pick(&Severity::ALL) },
+        ];
+        let change = self.dice.pick(&changes).clone();
+        let quote = self.dice.pick(&self.lines).clone();
+        let added = Request::Add { severity: Severity::High, description: format!("mine: {quote}"), quote };
+        let said = Request::Say { text: "mind the law".into() };
+        let mut requests = vec![Request::Amend { finding, change }, added, said];
+        requests.truncate(self.dice.roll(4));
+        requests
+    }
+
+    /// The text as it stands; somebody may have written into it.
+    fn freeze(&mut self) -> Reply {
+        if self.edits_left > 0 && self.dice.percent(self.temper.person_edits / 3) {
+            self.edits_left -= 1;
+            self.flaws_made += 1;
+            self.lines.push(format!("flaw {}", self.flaws_made));
+        }
+        samples::frozen(&self.text())
     }
 }
 
 impl World for RandomWorld {
     fn perform(&mut self, ask: &Ask) -> Performed {
         let reply = match &ask.effect {
-            Effect::Freeze { .. } => samples::frozen(&self.text()),
-            Effect::Ask { task } => self.ask(ask.key.as_str(), &task.brief),
+            Effect::Freeze { .. } => self.freeze(),
+            Effect::Ask { task } => self.ask(ask.key.as_str(), task),
             Effect::Land { by, .. } => self.land(by.as_str()),
-            Effect::Write { .. } => {
-                Reply::Written { path: "plan-issues.md".into(), aside: None, requests: Vec::new() }
+            Effect::Write { file, .. } => {
+                let requests = if *file == OwnFile::Tracker { self.edits() } else { Vec::new() };
+                let aside = self.dice.percent(5).then(|| "plan-issues.edited-1.md".to_string());
+                Reply::Written { path: "plan-issues.md".into(), aside, requests }
             }
             Effect::Post { decision } => {
                 if !self.open.iter().any(|known| known.id == decision.id) {

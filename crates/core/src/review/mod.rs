@@ -167,11 +167,16 @@ async fn close(host: &dyn Host, court: &mut Court, mut ending: Ending) -> Result
     if last {
         people::withdraw(host, court);
         if host.patched("inbox-at-end") {
-            people::note_unheard(host, &key).await?;
+            people::note_unheard(host, court, &key).await?;
         }
     }
     people::offer(host, court, &ending, &key).await?;
     court.publish(host, &key).await?;
+    // Somebody may have changed the tracker in the last moment.
+    let still = || matches!(next(court, host.settings()), Next::End(now) if now.reason == ending.reason);
+    if last && !still() {
+        return Ok(Stage::Done(String::from("edited")));
+    }
     court.write_metrics(host, &key, &ending).await?;
     if last {
         return Ok(Stage::Over(ending));

@@ -131,13 +131,18 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
     }
 }
 
-/// What was said after the last brief: no agent will ever be told.
-pub(super) async fn note_unheard(host: &dyn Host, parent: &Key) -> Result<(), Parked> {
+/// What was said after the last brief: no agent will ever be told. What was changed in the tracker still counts.
+pub(super) async fn note_unheard(host: &dyn Host, court: &mut Court, parent: &Key) -> Result<(), Parked> {
     if let Reply::Requests { requests } = host.perform(parent.child("inbox"), Effect::Inbox).await? {
         for request in requests {
-            if let Request::Say { text } = request {
-                let text = format!("this was said too late for any agent to be told: {}", cut(&text, 200));
-                host.note(Event::Warned { text });
+            match request {
+                Request::Say { text } if !court.said.contains(&text) => {
+                    let text =
+                        format!("this was said too late for any agent to be told: {}", cut(&text, 200));
+                    host.note(Event::Warned { text });
+                }
+                Request::Amend { .. } | Request::Add { .. } => apply(host, court, alloc::vec![request]),
+                Request::Say { .. } | Request::Answer { .. } | Request::Resume => {}
             }
         }
     }
