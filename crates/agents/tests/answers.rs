@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tribunal_agents::answer::{MOST_ITEMS, MOST_REMARKS, Parsed, Wanted, parse};
 use tribunal_core::{
-    brief::{Content, Holds, Raised},
+    brief::{Content, Holds, Raised, Said},
     finding::{Evidence, Severity},
 };
 
@@ -423,6 +423,35 @@ fn who_says_not_fixed_did_not_fix() {
     let Content::Fixes { claims } = parsed.content else { panic!() };
     assert_eq!(claims.iter().map(|claim| claim.id.0).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(parsed.remarks.len(), 2, "{:?}", parsed.remarks);
+}
+
+/// Other tools took a word for a signal: `abandoned` contains `done`, and a promise in the prompt ended a loop.
+#[test]
+fn a_word_is_not_a_signal() {
+    for status in
+        ["abandoned", "undone", "prefixed", "unresolved", "will be done", "to be fixed", "LOOP_COMPLETE"]
+    {
+        let parsed =
+            parse(&format!("fixes:\n  - id: F1\n    status: {status}\n    note: x\n"), Wanted::Fixes);
+        let claims = match parsed.content {
+            Content::Fixes { claims } => claims,
+            _ => vec![],
+        };
+        let fixed = claims.iter().filter(|claim| claim.said == Said::Fixed).count();
+        assert_eq!(fixed, 0, "{status}");
+    }
+    for text in [
+        "<review-complete>ALL_ISSUES_RESOLVED</review-complete>",
+        "<promise>DONE</promise>",
+        "LOOP_COMPLETE",
+        "All findings are fixed. Done!",
+        "",
+    ] {
+        for wanted in [Wanted::Fixes, Wanted::Findings, Wanted::Verdicts] {
+            let content = parse(text, wanted).content;
+            assert!(matches!(content, Content::Unreadable { .. }), "{text}: {content:?}");
+        }
+    }
 }
 
 #[test]

@@ -382,7 +382,8 @@ fn claim(node: &Node, _: &mut Vec<String>) -> Result<Claim, String> {
     let status = node.text(STATUS).unwrap_or_default();
     let words = words(&status);
     let says = |word: &str| words.iter().any(|known| known == word);
-    let denied = ["not", "partially", "partly", "cannot", "un"].iter().any(|word| says(word));
+    let denials = ["not", "partially", "partly", "cannot", "un", "will", "to", "almost", "nearly"];
+    let denied = denials.iter().any(|word| says(word));
     let said = match () {
         () if says("blocked") => Said::Blocked,
         () if !denied && ["fixed", "resolved", "done"].iter().any(|word| says(word)) => Said::Fixed,
