@@ -221,6 +221,7 @@ impl Runner {
             masker: self.masker.clone(),
             at: self.at.clone(),
             progress,
+            tracker_seen: Default::default(),
             keeping: Keeping {
                 keeper: self.keeper.clone(),
                 locks: locks.iter().map(Lock::file).collect(),

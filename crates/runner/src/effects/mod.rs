@@ -14,7 +14,7 @@ use std::{
     fs::File,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -25,7 +25,7 @@ use tribunal_agents::driver::Whereabouts;
 use tribunal_core::{
     desk::Ask,
     effect::{Effect, Reply},
-    ids::RunId,
+    ids::{Hash, RunId},
     progress::Progress,
     reason::{Fault, FaultKind},
     settings::Settings,
@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub at: Whereabouts,
     pub progress: UnboundedSender<Progress>,
     pub keeping: Keeping,
+    /// The edited tracker that was taken in last.
+    pub tracker_seen: Mutex<Option<Hash>>,
 }
 
 /// How processes are kept.

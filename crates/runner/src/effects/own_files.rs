@@ -1,6 +1,6 @@
 //! Files that Tribunal owns: tracker and metrics.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, sync::PoisonError};
 
 use tribunal_core::{
     effect::{OwnFile, Reply, Request},
@@ -54,10 +54,16 @@ pub(crate) fn edits_in_tracker(world: &World) -> Vec<Request> {
     }
 }
 
-/// None: it is not this run's.
+/// None: it is not this run's. What this life has already taken in is not taken in twice.
 fn taken_in(world: &World, bytes: &[u8]) -> Option<Edits> {
     let text = std::str::from_utf8(bytes).ok()?;
-    (tracker::run(text)? == world.run.as_str()).then(|| tracker::read(text))
+    let mut edits = (tracker::run(text)? == world.run.as_str()).then(|| tracker::read(text))?;
+    let now = Hash::of(bytes);
+    let mut seen = world.tracker_seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if seen.replace(now.clone()) == Some(now) {
+        edits.requests.clear();
+    }
+    Some(edits)
 }
 
 /// `reviews/prd-issues.md`, unless that is the tracker of another subject with the same slug.
