@@ -4,6 +4,7 @@
 //! [`trial`] drives any workflow over `core`'s own desk with a journal in memory, and can kill it at every single write.
 //! Nothing in the product depends on this crate.
 
+pub mod court;
 mod dice;
 mod random;
 pub mod samples;
