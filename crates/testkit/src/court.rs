@@ -23,7 +23,7 @@ use tribunal_core::{
 };
 
 pub use calibration::{Calibration, calibrate};
-pub use table::{Bar, bars, table};
+pub use table::{ALLOWED, Allowed, Bar, bars, table};
 pub use tally::{Defects, FalseOnes, Tally, TrueOnes};
 
 use crate::{
@@ -31,6 +31,7 @@ use crate::{
     samples,
     trial::{Life, Trial, review_workflow},
 };
+pub use world::Calls;
 use world::{AGENTS, Courtroom};
 
 /// A run that has written so much to its journal has no end.
@@ -80,6 +81,7 @@ impl Variant {
         let settings = self.settings(world.document.section);
         let mut trial = Trial::new(settings, world, seed);
         trial.tick_ms = TICK_MS;
+        trial.hasty = true;
         let ended = match trial.live(review_workflow, Some(ENDLESS)) {
             Life::Done(ending) | Life::Parked(ending) => Some(ending.reason),
             Life::Killed | Life::Stuck | Life::Diverged(_) => None,

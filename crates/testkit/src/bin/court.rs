@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use tribunal_testkit::court::{VARIANTS, bars, calibrate, table};
+use tribunal_testkit::court::{ALLOWED, VARIANTS, bars, calibrate, table};
 
 const USAGE: &str = "usage: cargo xtask court [--seed N] [--runs N]";
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     let calibration = calibrate(seed, runs);
     let rows: Vec<_> = VARIANTS.iter().map(|variant| (*variant, variant.runs(seed, runs))).collect();
     println!("{}", table(&calibration, &rows));
-    let bars = bars(&rows);
+    let bars = bars(&rows, ALLOWED);
     for bar in &bars {
         println!("{bar}");
     }

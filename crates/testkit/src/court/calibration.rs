@@ -15,8 +15,6 @@ use super::{
 pub struct Calibration {
     /// Defects that one look of one, two, three, four providers finds.
     pub found: [f64; PROVIDERS],
-    /// Claims that are false.
-    pub false_claims: f64,
     /// False claims whose evidence the product's own rules do not find.
     pub groundless: f64,
     /// True claims whose evidence they do not find; there should be none.
@@ -45,7 +43,6 @@ pub fn calibrate(seed: u64, documents: u64) -> Calibration {
     let words = |[all, invalid, ambiguous]: [u64; 3]| [percent(invalid, all), percent(ambiguous, all)];
     Calibration {
         found: counts.found.map(|found| percent(found, counts.defects)),
-        false_claims: percent(of_false[0], of_false[0] + of_true[0]),
         groundless: percent(of_false[1], of_false[0]),
         true_groundless: percent(of_true[1], of_true[0]),
         on_false: words(counts.words[0]),

@@ -71,7 +71,7 @@ impl Document {
             document.push("", What::Plain);
             document.push(&format!("## {heading}"), What::Heading);
             document.push("", What::Plain);
-            let lines = if section == Some(*heading) { 20 } else { 6 + dice.roll(5) };
+            let lines = if section == Some(*heading) { 20 } else { 4 + dice.roll(4) };
             for _ in 0..lines {
                 let (text, thing) = document.innocent(dice);
                 document.push(&text, What::Innocent(thing));

@@ -32,8 +32,8 @@ enum Step {
     Repair(DefectId),
     /// A change near the defect, which stays.
     Touch(DefectId),
-    /// A change for a finding that was none.
-    Please(Evidence),
+    /// A change for a finding that was none, at this place.
+    Please(Evidence, usize),
 }
 
 impl Courtroom {
@@ -52,7 +52,8 @@ impl Courtroom {
     /// None: nothing is said about it.
     fn try_one(&mut self, assigned: &Assigned, work: &mut Work) -> Option<Said> {
         let Some(Truth::Defect(id)) = self.truths.get(&assigned.description).copied() else {
-            work.steps.push(Step::Please(assigned.evidence.clone()));
+            let line = assigned.place.rsplit(':').next().and_then(|line| line.parse().ok());
+            work.steps.push(Step::Please(assigned.evidence.clone(), line.unwrap_or(0)));
             return Some(Said::Fixed);
         };
         if !self.document.defects[id].alive {
@@ -140,14 +141,16 @@ impl Courtroom {
                     (None, Kind::Flaw(..)) => None,
                 }
             }
-            Step::Please(evidence) => self.please(edits, &evidence),
+            Step::Please(evidence, line) => self.please(edits, &evidence, line),
         }
     }
 
-    fn please(&mut self, edits: &mut Edits, evidence: &Evidence) -> Option<usize> {
+    fn please(&mut self, edits: &mut Edits, evidence: &Evidence, line: usize) -> Option<usize> {
         match evidence {
             Evidence::Quote { text } => {
-                let at = self.document.lines.iter().position(|line| line.text.contains(text.as_str()))?;
+                let lines = self.document.lines.iter().enumerate();
+                let quoted = lines.filter(|(_, line)| line.text.contains(text.as_str())).map(|(at, _)| at);
+                let at = quoted.min_by_key(|at| (at + 1).abs_diff(line))?;
                 let Line { text, what } = self.document.lines[at].clone();
                 edits.replace(at, Line { text: format!("{text} This is on purpose."), what });
                 Some(at + 1)

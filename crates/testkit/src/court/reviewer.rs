@@ -194,10 +194,9 @@ fn voted(dice: &mut Dice, severity: Severity) -> Severity {
 /// The line without its mark: all of it, its beginning or its end.
 fn quoted(dice: &mut Dice, line: &str) -> String {
     let words: Vec<&str> = line.trim_start_matches("- ").split(' ').collect();
-    let most = words.len() * 3 / 5;
     match dice.roll(100) {
-        0..25 => words[..most].join(" "),
-        25..40 => words[words.len() - most..].join(" "),
+        0..25 => words[..words.len() * 3 / 5].join(" "),
+        25..40 => words[words.len() / 5..].join(" "),
         _ => words.join(" "),
     }
 }

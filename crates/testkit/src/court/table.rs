@@ -19,13 +19,22 @@ impl fmt::Display for Bar {
     }
 }
 
-/// The most false findings that may reach a fixer, and true ones that may be lost, in percent.
-const TO_FIXER: f64 = 5.0;
-const LOST: f64 = 2.0;
-const ROUNDS: u64 = 3;
+/// How bad it may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowed {
+    /// False findings that reach a fixer, in percent.
+    pub to_fixer: f64,
+    /// True ones that are lost, in percent.
+    pub lost: f64,
+    pub rounds: u64,
+}
+
+/// What is promised.
+pub const ALLOWED: Allowed = Allowed { to_fixer: 5.0, lost: 2.0, rounds: 3 };
 
 /// Every bar for rows as [`super::VARIANTS`] has them: the first is only there to be compared with.
-pub fn bars(rows: &[(Variant, Tally)]) -> Vec<Bar> {
+pub fn bars(rows: &[(Variant, Tally)], allowed: Allowed) -> Vec<Bar> {
+    let Allowed { to_fixer: most_to_fixer, lost: most_lost, rounds: most_rounds } = allowed;
     let mut bars = Vec::new();
     let mut bar = |holds: bool, says: String| bars.push(Bar { holds, says });
     for (variant, tally) in rows.iter().filter(|(variant, _)| variant.tier > 0) {
@@ -33,14 +42,20 @@ pub fn bars(rows: &[(Variant, Tally)]) -> Vec<Bar> {
         let to_fixer = percent(tally.false_ones.to_fixer, tally.false_ones.raised);
         let lost = percent(tally.true_ones.lost, tally.true_ones.raised);
         bar(
-            to_fixer <= TO_FIXER,
-            format!("{name}: {to_fixer:.2} % of false findings reach a fixer, at most {TO_FIXER} may"),
+            to_fixer <= most_to_fixer,
+            format!("{name}: {to_fixer:.2} % of false findings reach a fixer, at most {most_to_fixer} may"),
         );
-        bar(lost <= LOST, format!("{name}: {lost:.2} % of true findings are lost, at most {LOST} may be"));
+        bar(
+            lost <= most_lost,
+            format!("{name}: {lost:.2} % of true findings are lost, at most {most_lost} may be"),
+        );
     }
     for (variant, tally) in rows {
         let (name, most) = (variant.name, tally.most_rounds);
-        bar(most <= ROUNDS, format!("{name}: at most {most} rounds, no more than {ROUNDS} are allowed"));
+        bar(
+            most <= most_rounds,
+            format!("{name}: at most {most} rounds, no more than {most_rounds} are allowed"),
+        );
         let endless: Vec<String> = tally.endless.iter().take(5).map(u64::to_string).collect();
         let seeds = if endless.is_empty() { "none".into() } else { format!("seeds {}", endless.join(", ")) };
         bar(endless.is_empty(), format!("{name}: {} runs without an end ({seeds})", tally.endless.len()));
@@ -59,15 +74,12 @@ pub fn bars(rows: &[(Variant, Tally)]) -> Vec<Bar> {
 pub fn table(calibration: &Calibration, rows: &[(Variant, Tally)]) -> String {
     let mut out = String::new();
     let [one, two, three, four] = calibration.found;
-    let Calibration { false_claims, groundless, on_false, on_true, .. } = *calibration;
+    let Calibration { groundless, on_false, on_true, .. } = *calibration;
     let _ = writeln!(
         out,
         "one look of 1, 2, 3, 4 providers finds {one:.1}, {two:.1}, {three:.1}, {four:.1} % of the defects"
     );
-    let _ = writeln!(
-        out,
-        "{false_claims:.1} % of claims are false, {groundless:.1} % of these without ground or out of scope"
-    );
+    let _ = writeln!(out, "{groundless:.1} % of false claims are without ground or out of scope");
     let _ = writeln!(
         out,
         "challengers say INVALID, AMBIGUOUS on {:.1}, {:.1} % of plausible false claims and {:.1}, {:.1} % of true ones\n",
@@ -81,6 +93,7 @@ pub fn table(calibration: &Calibration, rows: &[(Variant, Tally)]) -> String {
         .iter()
         .map(|(variant, _)| format!("{:>17}", variant.name.split(',').next().unwrap_or_default()))
         .collect();
+    line("claims that are false, %", &|t| share(t.false_claims, t.claims));
     line("false findings a run", &|t| mean(t.false_ones.raised, t.runs));
     line("  that reach a fixer, %", &|t| share(t.false_ones.to_fixer, t.false_ones.raised));
     line("    believed without a challenge", &|t| share(t.false_ones.corroborated, t.false_ones.raised));
@@ -96,10 +109,10 @@ pub fn table(calibration: &Calibration, rows: &[(Variant, Tally)]) -> String {
     line("  added by fixes, %", &|t| share(t.defects.added, t.defects.before));
     line("  left, %", &|t| share(t.defects.left, t.defects.before));
     line("rounds, mean (most)", &|t| format!("{} ({})", mean(t.rounds, t.runs), t.most_rounds));
-    line("agent calls", &|t| mean(t.reviewers + t.challengers + t.fixers, t.runs));
-    line("  reviewers", &|t| mean(t.reviewers, t.runs));
-    line("  challengers", &|t| mean(t.challengers, t.runs));
-    line("  fixers", &|t| mean(t.fixers, t.runs));
+    line("agent calls", &|t| mean(t.calls.reviewers + t.calls.challengers + t.calls.fixers, t.runs));
+    line("  reviewers", &|t| mean(t.calls.reviewers, t.runs));
+    line("  challengers", &|t| mean(t.calls.challengers, t.runs));
+    line("  fixers", &|t| mean(t.calls.fixers, t.runs));
     for outcome in [Outcome::Resolved, Outcome::Waiting, Outcome::Halted, Outcome::Failed] {
         line(&format!("{outcome}, %"), &|t| share(t.ended(outcome), t.runs));
         let reasons = rows.iter().flat_map(|(_, tally)| tally.ends.keys());

@@ -24,9 +24,10 @@ pub struct Tally {
     pub defects: Defects,
     pub rounds: u64,
     pub most_rounds: u64,
-    pub reviewers: u64,
-    pub challengers: u64,
-    pub fixers: u64,
+    pub calls: Calls,
+    /// What reviewers handed in: all of it, and what of it is false.
+    pub claims: u64,
+    pub false_claims: u64,
     /// By outcome and reason.
     pub ends: BTreeMap<(&'static str, &'static str), u64>,
     /// Seeds of runs that did not end.
@@ -92,9 +93,11 @@ impl Tally {
         self.runs += other.runs;
         self.rounds += other.rounds;
         self.most_rounds = self.most_rounds.max(other.most_rounds);
-        self.reviewers += other.reviewers;
-        self.challengers += other.challengers;
-        self.fixers += other.fixers;
+        self.calls.reviewers += other.calls.reviewers;
+        self.calls.challengers += other.calls.challengers;
+        self.calls.fixers += other.calls.fixers;
+        self.claims += other.claims;
+        self.false_claims += other.false_claims;
         self.misjoined += other.misjoined;
         for (end, runs) in other.ends {
             *self.ends.entry(end).or_default() += runs;
@@ -122,7 +125,6 @@ struct Fate {
 /// One run. `ended`: why; None when it did not.
 pub(super) fn count(world: &Courtroom, journal: &[Entry], ended: Option<Reason>) -> Tally {
     let fates = fates(world, journal);
-    let Calls { reviewers, challengers, fixers } = world.calls;
     let joined = misjoined(world, journal, &fates);
     let rounds =
         journal.iter().filter(|entry| matches!(entry.event, Event::RoundStarted { .. })).count() as u64;
@@ -133,9 +135,9 @@ pub(super) fn count(world: &Courtroom, journal: &[Entry], ended: Option<Reason>)
         defects: defects(world),
         rounds,
         most_rounds: rounds,
-        reviewers,
-        challengers,
-        fixers,
+        calls: world.calls,
+        claims: world.claims.len() as u64,
+        false_claims: world.claims.iter().filter(|claim| defect(claim.truth).is_none()).count() as u64,
         misjoined: joined.len() as u64,
         ..Tally::default()
     };

@@ -51,8 +51,8 @@ pub(super) struct Claimed {
 }
 
 /// Agent tasks that were started.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Calls {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
     pub reviewers: u64,
     pub challengers: u64,
     pub fixers: u64,
