@@ -57,3 +57,24 @@ fn every_run_comes_to_an_outcome_and_the_same_seed_to_the_same_one() {
         assert_eq!(outcomes.map(|outcome| sum.ended(outcome)).iter().sum::<u64>(), 12, "{:?}", sum.ends);
     }
 }
+
+#[test]
+fn a_missed_bar_is_named_with_its_figures_and_seeds() {
+    let mut bad = Tally { runs: 1, most_rounds: 4, endless: [99].into(), ..Tally::default() };
+    (bad.false_ones.raised, bad.false_ones.to_fixer) = (100, 6);
+    (bad.true_ones.raised, bad.true_ones.lost) = (100, 3);
+    (bad.defects.before, bad.defects.left) = (10, 5);
+    let rows = VARIANTS.map(|variant| (variant, bad.clone()));
+    let bars = bars(&rows, ALLOWED);
+    assert!(bars.iter().all(|bar| !bar.holds), "{bars:#?}");
+    let says: String = bars.iter().map(|bar| format!("{bar}\n")).collect();
+    for part in [
+        "two providers: 6.00 % of false",
+        "3.00 % of true",
+        "at most 4 rounds",
+        "seeds 99",
+        "one leaves 50.0 %",
+    ] {
+        assert!(says.contains(part), "`{part}` is not in\n{says}");
+    }
+}
