@@ -34,6 +34,11 @@ const COMMANDS: &[Chore] = &[
         about: "the figures people feel against their limits; names of some of them, else all",
         run: bench::run,
     },
+    Chore {
+        name: "court",
+        about: "the simulated court: what the rules come to with agents whose errors are known; --seed N, --runs N",
+        run: court,
+    },
     Chore { name: "help", about: "this list", run: help },
 ];
 
@@ -100,6 +105,15 @@ fn test(arguments: &[OsString]) -> Result<u8> {
         code = cargo_step(&[&fixed, arguments].concat())?;
     }
     Ok(code)
+}
+
+fn court(arguments: &[OsString]) -> Result<u8> {
+    let fixed = ["run", "--release", "--quiet", "--package", "tribunal-testkit", "--bin", "court", "--"];
+    let status = cargo().args(fixed).args(arguments).status().context("cannot start cargo")?;
+    match status.code() {
+        Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
+        None => bail!("the court was ended: {status}"),
+    }
 }
 
 /// A step with a part of cargo that is installed separately, and left out where it is not.
