@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     brief::Holds,
-    finding::{Evidence, Finding, Severity, Status},
+    finding::{Dismissal, Evidence, Finding, Severity, Status, Step},
     ids::AgentName,
     level::words,
     settings::Settings,
@@ -35,6 +35,11 @@ use crate::{
 pub const AT_ONCE: u32 = 2;
 /// How many are heard about one finding, at most.
 pub const MOST: u32 = 3;
+
+/// How the note on a finding begins that stays, one severity down.
+pub const IN_DOUBT: &str = "in doubt, taken as";
+/// The note on something critical that a person has to decide.
+pub const NO_AGREEMENT: &str = "challengers do not agree on something critical";
 
 /// What one challenger said of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -122,6 +127,14 @@ pub fn reason(voices: &[Voice], holds: Holds) -> String {
     });
     let noun = if voices.len() == 1 { "challenger" } else { "challengers" };
     format!("{} of {} {noun}{said}", with.len(), voices.len())
+}
+
+/// What challengers brought about, in the words of the finding's history. None: it was upheld, or nobody disputed it.
+pub fn told(finding: &Finding) -> Option<&str> {
+    let refuted = Status::Dismissed { why: Dismissal::Invalid };
+    let tells =
+        |step: &&Step| step.status == refuted || step.note.starts_with(IN_DOUBT) || step.note == NO_AGREEMENT;
+    finding.history.iter().find(tells).map(|step| step.note.as_str())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use alloc::{format, string::String};
 use core::fmt::Write;
 
 use crate::{
+    challenge,
     finding::{Evidence, Finding, Status},
     ids::Hash,
     review::Court,
@@ -132,7 +133,15 @@ fn issue(out: &mut String, finding: &Finding) -> core::fmt::Result {
     if let Some(old) = finding.maybe_same_as {
         writeln!(out, "- Maybe the same as: {old}")?;
     }
-    writeln!(out, "- Last: {}\n", one_line(finding.last_note()))
+    let challenged = challenge::told(finding);
+    if let Some(told) = challenged {
+        writeln!(out, "- Challenged: {}", one_line(told))?;
+    }
+    // Said once, where it is the last thing, too.
+    if challenged != Some(finding.last_note()) {
+        writeln!(out, "- Last: {}", one_line(finding.last_note()))?;
+    }
+    writeln!(out)
 }
 
 /// `dismissed (ungrounded)`.

@@ -4,12 +4,14 @@
 //! [`trial`] drives any workflow over `core`'s own desk with a journal in memory, and can kill it at every single write.
 //! Nothing in the product depends on this crate.
 
+mod challenged;
 mod dice;
 mod random;
 pub mod samples;
 mod scripted;
 pub mod trial;
 
+pub use challenged::{COUNTER, challenged};
 pub use dice::Dice;
 pub use random::{RandomWorld, Temper};
 pub use scripted::ScriptedWorld;
