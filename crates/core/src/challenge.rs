@@ -212,6 +212,40 @@ mod tests {
     }
 
     #[test]
+    fn of_a_finding_is_told_what_challengers_changed_and_nothing_else() {
+        let told_of = |steps: &[(Status, &str)]| {
+            let mut finding = crate::finding::Finding {
+                id: crate::ids::FindingId(1),
+                severity: Severity::High,
+                category: String::new(),
+                description: String::new(),
+                place: None,
+                found: None,
+                evidence: Evidence::Quote { text: String::new() },
+                suggested_fix: String::new(),
+                raisers: vec![],
+                status: Status::Open,
+                maybe_same_as: None,
+                history: vec![],
+            };
+            for (status, note) in steps {
+                finding.move_to(status.clone(), crate::stamp::Stamp::default(), *note);
+            }
+            told(&finding).map(String::from)
+        };
+        let (invalid, ungrounded) = (Dismissal::Invalid, Dismissal::Ungrounded);
+        let (open, fixed) = ((Status::Open, "raised"), (Status::Fixed, "done"));
+        let doubt = format!("{IN_DOUBT} low; 2 of 2 challengers");
+        assert_eq!(told_of(&[open.clone(), (Status::Open, &doubt), fixed.clone()]), Some(doubt.clone()));
+        assert_eq!(
+            told_of(&[open.clone(), (Status::Dismissed { why: invalid }, "2 of 3")]),
+            Some("2 of 3".into())
+        );
+        assert_eq!(told_of(&[(Status::Dismissed { why: ungrounded }, "not there")]), None);
+        assert_eq!(told_of(&[open, fixed]), None);
+    }
+
+    #[test]
     fn what_is_shown_names_who_had_evidence() {
         let mut said = voices(&[Invalid, Invalid, Valid]);
         said[0].note = "it is there".into();
