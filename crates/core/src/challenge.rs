@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     brief::Holds,
-    finding::{Evidence, Finding, Severity, Status},
+    finding::{Dismissal, Evidence, Finding, Severity, Status, Step},
     ids::AgentName,
     level::words,
     settings::Settings,
@@ -35,6 +35,11 @@ use crate::{
 pub const AT_ONCE: u32 = 2;
 /// How many are heard about one finding, at most.
 pub const MOST: u32 = 3;
+
+/// How the note on a finding begins that stays, one severity down.
+pub const IN_DOUBT: &str = "in doubt, taken as";
+/// The note on something critical that a person has to decide.
+pub const NO_AGREEMENT: &str = "challengers do not agree on something critical";
 
 /// What one challenger said of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -132,6 +137,14 @@ pub fn reason(voices: &[Voice], holds: Holds) -> String {
     format!("{} of {} {noun}{said}", with.len(), voices.len())
 }
 
+/// What challengers brought about, in the words of the finding's history. None: it was upheld, or nobody disputed it.
+pub fn told(finding: &Finding) -> Option<&str> {
+    let refuted = Status::Dismissed { why: Dismissal::Invalid };
+    let tells =
+        |step: &&Step| step.status == refuted || step.note.starts_with(IN_DOUBT) || step.note == NO_AGREEMENT;
+    finding.history.iter().find(tells).map(|step| step.note.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec;
@@ -204,6 +217,40 @@ mod tests {
         let survive = 1_000_000_000 - odds(about_false, Ruled::Invalid);
         assert_eq!(survive * 2 / 5 / 1_000_000, 41, "in thousandths of all false findings; 50 are allowed");
         assert_eq!(odds(about_true, Ruled::Invalid) / 100_000, 72, "in ten thousandths; 200 are allowed");
+    }
+
+    #[test]
+    fn of_a_finding_is_told_what_challengers_changed_and_nothing_else() {
+        let told_of = |steps: &[(Status, &str)]| {
+            let mut finding = crate::finding::Finding {
+                id: crate::ids::FindingId(1),
+                severity: Severity::High,
+                category: String::new(),
+                description: String::new(),
+                place: None,
+                found: None,
+                evidence: Evidence::Quote { text: String::new() },
+                suggested_fix: String::new(),
+                raisers: vec![],
+                status: Status::Open,
+                maybe_same_as: None,
+                history: vec![],
+            };
+            for (status, note) in steps {
+                finding.move_to(status.clone(), crate::stamp::Stamp::default(), *note);
+            }
+            told(&finding).map(String::from)
+        };
+        let (invalid, ungrounded) = (Dismissal::Invalid, Dismissal::Ungrounded);
+        let (open, fixed) = ((Status::Open, "raised"), (Status::Fixed, "done"));
+        let doubt = format!("{IN_DOUBT} low; 2 of 2 challengers");
+        assert_eq!(told_of(&[open.clone(), (Status::Open, &doubt), fixed.clone()]), Some(doubt.clone()));
+        assert_eq!(
+            told_of(&[open.clone(), (Status::Dismissed { why: invalid }, "2 of 3")]),
+            Some("2 of 3".into())
+        );
+        assert_eq!(told_of(&[(Status::Dismissed { why: ungrounded }, "not there")]), None);
+        assert_eq!(told_of(&[open, fixed]), None);
     }
 
     #[test]

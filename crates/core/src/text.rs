@@ -2,11 +2,17 @@
 //! module of their own.
 
 use alloc::{
+    format,
     string::{String, ToString},
     vec::Vec,
 };
 
 pub mod words;
+
+/// `1 line`, `2 lines`: how people read a count, everywhere.
+pub fn count(number: u32, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
 
 /// A heading with the lines it covers, down to the next heading of the same or a higher rank.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use tribunal_core::{
-    brief::Content,
+    brief::{Brief, Content},
     decision::About,
     effect::{Effect, Reply},
     event::{Entry, Event, Summary},
@@ -71,16 +71,16 @@ impl Filter {
     fn concerns(&mut self, event: &Event, finding: FindingId) -> bool {
         match event {
             Event::FindingRaised { finding: raised } => raised.id == finding,
-            Event::FindingJoined { finding: id, .. } | Event::FindingMoved { finding: id, .. } => {
-                *id == finding
-            }
+            Event::FindingJoined { finding: id, .. }
+            | Event::FindingMoved { finding: id, .. }
+            | Event::FindingRuled { finding: id, .. } => *id == finding,
             Event::FixersDealt { hands, .. } => hands.iter().flatten().any(|id| *id == finding),
             Event::PatchLanded { findings, .. } | Event::PatchRefused { findings, .. } => {
                 findings.contains(&finding)
             }
             Event::EffectStarted { key, effect, .. } => {
                 let ours = match effect {
-                    Effect::Ask { task } => task.brief.assigned.iter().any(|assigned| assigned.id == finding),
+                    Effect::Ask { task } => is_about(&task.brief, finding),
                     Effect::Land { by, .. } => self.keys.contains(by),
                     Effect::Post { decision } => self.decisions.contains(&decision.id),
                     _ => false,
@@ -93,9 +93,12 @@ impl Filter {
                 };
                 ours
             }
-            Event::EffectFinished { key, .. } | Event::FixerFailed { key, .. } => self.keys.contains(key),
+            Event::EffectFinished { key, .. }
+            | Event::FixerFailed { key, .. }
+            | Event::ChallengerAnswered { key, .. } => self.keys.contains(key),
             Event::DecisionPosted { decision } => {
-                let ours = decision.about == About::Blocked { finding };
+                let (blocked, disputed) = (About::Blocked { finding }, About::Disputed { finding });
+                let ours = decision.about == blocked || decision.about == disputed;
                 if ours {
                     self.decisions.insert(decision.id.clone());
                 }
@@ -105,6 +108,12 @@ impl Filter {
             _ => false,
         }
     }
+}
+
+/// A fixer has it in hand, or a challenger disputes it.
+fn is_about(brief: &Brief, finding: FindingId) -> bool {
+    let assigned = brief.assigned.iter().any(|assigned| assigned.id == finding);
+    assigned || brief.disputed.iter().any(|disputed| disputed.id == finding)
 }
 
 /// The round an event names, or that its key names (`round-2/…`).
@@ -125,6 +134,7 @@ fn key_of(event: &Event) -> Option<&Key> {
         Event::EffectStarted { key, .. }
         | Event::EffectFinished { key, .. }
         | Event::Boundary { key, .. }
+        | Event::ChallengerAnswered { key, .. }
         | Event::FixerFailed { key, .. }
         | Event::PatchLanded { key, .. }
         | Event::PatchRefused { key, .. } => Some(key),
@@ -140,6 +150,7 @@ fn went_wrong(event: &Event) -> bool {
         | Event::PatchRefused { .. }
         | Event::Warned { .. }
         | Event::Unknown => true,
+        Event::ChallengerAnswered { fault, .. } => fault.is_some(),
         // Tried once more, with the reason.
         Event::EffectStarted { key, .. } => key.as_str().ends_with("/again"),
         Event::EffectFinished { reply, .. } => match reply {

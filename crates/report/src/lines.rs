@@ -1,5 +1,6 @@
 //! A run as readable lines, as many as its [`Mode`] asks for.
 
+mod challenge;
 mod sparse;
 
 use std::{
@@ -9,11 +10,11 @@ use std::{
 
 use tribunal_core::{
     brief::Task,
+    decision::About,
     effect::{Effect, Refusal, Reply, Request},
     event::{Entry, Event, Summary},
     finding::{Dismissal, Finding, Status},
-    ids::{FindingId, Key},
-    level::Role,
+    ids::{AgentName, FindingId, Key},
     progress::Progress,
     reason::Outcome,
     settings::Settings,
@@ -22,9 +23,11 @@ use tribunal_core::{
 
 use crate::{
     Mode, Reporter, clean, escaped,
+    rulings::Rulings,
     style::{Screen, Style},
     words,
 };
+use challenge::Sitting;
 use sparse::Tally;
 
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub struct Lines<W> {
     mode: Mode,
     view: RunView,
     tally: Tally,
+    sitting: Sitting,
+    rulings: Rulings,
     /// Findings of the patch that was refused last.
     refused: Vec<FindingId>,
     /// Why tasks failed, by key.
@@ -44,8 +49,18 @@ pub struct Lines<W> {
 
 impl<W: Write> Lines<W> {
     pub fn new(out: W, screen: Screen, mode: Mode) -> Lines<W> {
-        let (view, tally) = (RunView::default(), Tally::default());
-        Lines { out, screen, mode, view, tally, refused: Vec::new(), faults: BTreeMap::new(), wrote: false }
+        Lines {
+            out,
+            screen,
+            mode,
+            view: RunView::default(),
+            tally: Tally::default(),
+            sitting: Sitting::default(),
+            rulings: Rulings::default(),
+            refused: Vec::new(),
+            faults: BTreeMap::new(),
+            wrote: false,
+        }
     }
 
     pub(crate) fn set_mode(&mut self, mode: Mode) {
@@ -80,10 +95,16 @@ impl<W: Write> Lines<W> {
         self.line(0, &about)
     }
 
-    fn seat(&mut self, mark: (Style, &str), role: Role, text: &str) -> io::Result<()> {
+    fn seat(&mut self, mark: (Style, &str), name: &str, text: &str) -> io::Result<()> {
         let mark = self.screen.paint(mark.0, mark.1);
         let text = self.screen.fit(19, text);
-        self.line(2, &format!("{mark} {:<14}{text}", role.as_str()))
+        self.line(2, &format!("{mark} {name:<14}{text}"))
+    }
+
+    /// ` · codex`, where there are several who could have sat there.
+    fn by(&self, agent: &AgentName) -> String {
+        let several = self.view.settings.as_ref().is_some_and(|settings| settings.agents.len() > 1);
+        if several { format!(" · {agent}") } else { String::new() }
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
@@ -131,13 +152,22 @@ impl<W: Write> Lines<W> {
                 self.set_off()?;
                 self.line(0, &title)
             }
-            Event::SeatAnswered { role, raised, .. } => {
-                self.seat((Style::Good, "✓"), *role, &words::raised(*raised))
+            Event::SeatAnswered { role, agent, raised, .. } => {
+                let text = words::raised(*raised) + &self.by(agent);
+                self.seat((Style::Good, "✓"), role.as_str(), &text)
             }
             Event::SeatIncomplete { role, fault, .. } => {
-                self.seat((Style::Bad, "✗"), *role, &format!("incomplete: {fault}"))
+                self.seat((Style::Bad, "✗"), role.as_str(), &format!("incomplete: {fault}"))
+            }
+            Event::ChallengerAnswered { key, agent, fault, .. } => {
+                self.challenger(key, agent, fault.as_ref())
+            }
+            Event::FindingRuled { finding, .. } => self.ruled(*finding),
+            Event::DecisionPosted { decision } if matches!(decision.about, About::Disputed { .. }) => {
+                self.disputed(decision)
             }
             Event::RoundEnded { new, dry, counts, .. } => {
+                self.upheld()?;
                 let text = words::round(*new, *dry, counts);
                 let text = self.screen.paint(Style::Bold, &self.screen.wrap(2, &text));
                 self.line(0, &text)
@@ -179,6 +209,7 @@ impl<W: Write> Lines<W> {
             }
             Event::FindingMoved { finding, to, note } => match to {
                 Status::Fixed | Status::Assigned => Ok(()),
+                _ if self.sitting.has_told(*finding) => Ok(()),
                 // Said already, once for the whole patch.
                 Status::Open if self.refused.contains(finding) => Ok(()),
                 Status::Open => {
@@ -249,7 +280,7 @@ impl<W: Write> Lines<W> {
             Event::FindingRaised { finding } => self.finding(finding),
             Event::DecisionAnswered { decision, answer } => {
                 let choice = self.screen.fit(24, &answer.choice);
-                self.line(2, &format!("{decision} was answered: {choice}"))
+                self.line(2, &format!("{} was answered: {choice}", clean(decision.as_str())))
             }
             Event::Warned { text } => {
                 let mark = self.screen.paint(Style::Warn, "[W]");
@@ -261,14 +292,21 @@ impl<W: Write> Lines<W> {
             | Event::RoundStarted { .. }
             | Event::SeatAnswered { .. }
             | Event::SeatIncomplete { .. }
+            | Event::ChallengerAnswered { .. }
+            | Event::FindingRuled { .. }
+            | Event::DecisionPosted { .. }
             | Event::RoundEnded { .. }
             | Event::ConfidenceCalculated { .. } => self.round(&entry.event),
             _ => self.fixing(&entry.event),
         }
     }
 
-    fn remember(&mut self, event: &Event) {
-        if let Event::EffectFinished { key, reply: Reply::Failed { fault, .. }, .. } = event {
+    fn remember(&mut self, entry: &Entry) {
+        self.view.see(entry);
+        self.tally.see(&entry.event);
+        self.sitting.see(&entry.event);
+        self.rulings.see(&entry.event);
+        if let Event::EffectFinished { key, reply: Reply::Failed { fault, .. }, .. } = &entry.event {
             self.faults.insert(key.to_string(), fault.detail.clone());
         }
     }
@@ -292,7 +330,8 @@ impl<W: Write> Lines<W> {
                     ("", None) => "tried once more".to_string(),
                     (why, _) => format!("asked once more: {why}"),
                 };
-                self.seat((Style::Warn, "↻"), brief.role, &text)
+                let name = self.sitting.name(key).unwrap_or_else(|| brief.role.to_string());
+                self.seat((Style::Warn, "↻"), &name, &text)
             }
             _ => Ok(()),
         }
@@ -308,9 +347,7 @@ impl Lines<Vec<u8>> {
 
 impl<W: Write> Reporter for Lines<W> {
     fn entry(&mut self, entry: &Entry) -> io::Result<()> {
-        self.view.see(entry);
-        self.tally.see(&entry.event);
-        self.remember(&entry.event);
+        self.remember(entry);
         match self.mode {
             Mode::Silent => match &entry.event {
                 Event::Warned { .. } | Event::RunParked(_) | Event::RunFinished(_) => self.shown(entry),
@@ -326,9 +363,7 @@ impl<W: Write> Reporter for Lines<W> {
     }
 
     fn past(&mut self, entry: &Entry) {
-        self.view.see(entry);
-        self.tally.see(&entry.event);
-        self.remember(&entry.event);
+        self.remember(entry);
     }
 
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
@@ -339,7 +374,7 @@ impl<W: Write> Reporter for Lines<W> {
         let name = match name.as_slice() {
             [.., "fix", number] | [.., "fix", number, "again"] => format!("fixer {number}"),
             [.., "review", role] | [.., "review", role, "again"] => (*role).to_string(),
-            _ => progress.key.to_string(),
+            _ => self.sitting.name(&progress.key).unwrap_or_else(|| progress.key.to_string()),
         };
         let name = clean(&name);
         let text = self.screen.fit(19, &progress.text);

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use tribunal_core::{
+    challenge,
     event::Summary,
-    finding::{Evidence, Finding},
-    ids::Hash,
+    finding::{Dismissal, Evidence, Finding, Status},
+    ids::{FindingId, Hash},
     tracker,
     view::{Phase, RunView},
 };
@@ -13,6 +14,7 @@ use tribunal_core::{
 use crate::{
     calls::Call,
     clean, escaped,
+    rulings::{Ruling, Rulings},
     style::{Screen, Style},
     words,
 };
@@ -92,6 +94,11 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
             );
         }
     }
+    let refuted = |finding: &&Finding| finding.status == Status::Dismissed { why: Dismissal::Invalid };
+    let refuted: Vec<FindingId> = view.findings.values().filter(refuted).map(|finding| finding.id).collect();
+    if !refuted.is_empty() {
+        let _ = writeln!(out, "  refuted by challengers: {}", words::ids(&refuted));
+    }
     if let Some(found) = &view.confidence {
         let _ =
             writeln!(out, "  {}; for gates {}, {}", words::confidence(found), found.for_gates, found.band);
@@ -115,15 +122,19 @@ fn clean_detail(summary: &Summary) -> String {
     if summary.detail == says { String::new() } else { format!(": {}", clean(&summary.detail)) }
 }
 
-/// Findings with their evidence and the last thing that happened to them.
-pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Screen) -> String {
+/// Findings with their evidence, what challengers said of them and the last thing that happened to them.
+pub fn findings<'a>(
+    findings: impl IntoIterator<Item = &'a Finding>,
+    rulings: &Rulings,
+    screen: &Screen,
+) -> String {
     let mut out = String::new();
     for finding in findings {
         let place = finding.place.as_ref().map(|place| clean(&place.to_string())).unwrap_or_default();
         let found = finding.found.map(|found| format!("  ({found})")).unwrap_or_default();
         let head = format!("{:<4} {:<9}", finding.id.to_string(), finding.severity.as_str());
         let head = screen.severity(finding.severity, &head);
-        let _ = writeln!(out, "{head} {}  {place}{found}", tracker::status(&finding.status));
+        let _ = writeln!(out, "{head} {}  {place}{found}", clean(&tracker::status(&finding.status)));
         let _ = writeln!(out, "{}", screen.wrap(5, &finding.description));
         let evidence = match &finding.evidence {
             Evidence::Quote { text } => format!("“{text}”"),
@@ -132,7 +143,12 @@ pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Sc
             }
         };
         let _ = writeln!(out, "{}", screen.paint(Style::Dim, &screen.wrap(5, &evidence)));
-        if finding.history.len() > 1 {
+        let ruling = rulings.get(finding.id);
+        if let Some(ruling) = ruling {
+            let _ = writeln!(out, "{}", screen.wrap(5, &challenged(ruling)));
+        }
+        let told = ruling.is_some() && challenge::told(finding) == Some(finding.last_note());
+        if finding.history.len() > 1 && !told {
             let _ = writeln!(out, "{}", screen.wrap(5, &format!("last: {}", finding.last_note())));
         }
         if let Some(other) = finding.maybe_same_as {
@@ -140,6 +156,14 @@ pub fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>, screen: &Sc
         }
     }
     out
+}
+
+/// `challenged: refuted by 2 of 2 challengers: it is excluded (“…”)`.
+fn challenged(ruling: &Ruling) -> String {
+    let (note, counter) = ruling.against().unwrap_or_default();
+    let note = if note.is_empty() { String::new() } else { format!(": {note}") };
+    let counter = if counter.is_empty() { String::new() } else { format!(" (“{counter}”)") };
+    format!("challenged: {}{note}{counter}", ruling.says())
 }
 
 /// One line a call of an agent: what it was sent, and with `answers` what came back. `bytes` knows how long a blob is.
@@ -170,7 +194,7 @@ pub fn decisions<'a>(waiting: impl IntoIterator<Item = &'a RunView>, screen: &Sc
     for view in waiting {
         let run = run_of(view);
         for decision in view.waiting() {
-            let name = screen.paint(Style::Bold, &format!("{run}.{}", decision.id));
+            let name = screen.paint(Style::Bold, &format!("{run}.{}", escaped(decision.id.as_str())));
             let _ = writeln!(out, "{name} for {}", clean(&decision.owner));
             let _ = writeln!(out, "{}", screen.wrap(2, &decision.question));
             for choice in &decision.choices {

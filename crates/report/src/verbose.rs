@@ -54,7 +54,7 @@ impl<W: Write> Reporter for Verbose<W> {
     fn entry(&mut self, entry: &Entry) -> io::Result<()> {
         let took = self.took(entry);
         let event = &entry.event;
-        let head = format!("{:>5}  {:>9}  {:<17}", entry.seq, words::moment(entry.at.awake_ms), event.kind());
+        let head = format!("{:>5}  {:>9}  {:<21}", entry.seq, words::moment(entry.at.awake_ms), event.kind());
         let about = event.about();
         let said = match event {
             Event::EffectFinished { reply, .. } => replied(reply, took),
@@ -67,6 +67,7 @@ impl<W: Write> Reporter for Verbose<W> {
             Event::SeatIncomplete { .. } | Event::FixerFailed { .. } | Event::PatchRefused { .. } => {
                 Style::Bad
             }
+            Event::ChallengerAnswered { fault: Some(_), .. } => Style::Bad,
             Event::EffectFinished { reply: Reply::Failed { .. } | Reply::NotLanded { .. }, .. } => Style::Bad,
             Event::Warned { .. } | Event::Unknown => Style::Warn,
             Event::EffectStarted { .. } | Event::EffectFinished { .. } | Event::Boundary { .. } => Style::Dim,
@@ -99,6 +100,10 @@ fn says(event: &Event) -> String {
             format!("{agent} raised {raised}{}", spent(usage))
         }
         Event::SeatIncomplete { fault, .. } | Event::FixerFailed { fault, .. } => fault.detail.clone(),
+        Event::ChallengerAnswered { agent, findings, usage, fault, .. } => match fault {
+            Some(fault) => fault.detail.clone(),
+            None => format!("{agent} on {}{}", words::count(*findings, "finding"), spent(usage)),
+        },
         Event::RoundEnded { new, dry, counts, .. } => {
             format!("{new} new, {}{}", words::tally(counts), if *dry { ", dry" } else { "" })
         }
@@ -112,6 +117,10 @@ fn says_of_findings(event: &Event) -> String {
         Event::FindingRaised { finding } => format!("{}: {}", finding.severity, finding.description),
         Event::FindingJoined { severity, raiser, .. } => format!("{severity}, also by {}", raiser.role),
         Event::FindingMoved { to, note, .. } => format!("{}: {note}", to.word()),
+        Event::FindingRuled { ruled, severity, voices, .. } => {
+            let said = voices.iter().map(|voice| format!("{} {}", voice.agent, voice.holds));
+            format!("{ruled}, {severity}: {}", said.collect::<Vec<_>>().join(", "))
+        }
         Event::FixersDealt { hands, .. } => {
             let hands: Vec<String> = hands.iter().map(|hand| ids(hand)).collect();
             hands.join(" | ")

@@ -2,10 +2,11 @@
 
 use tribunal_core::{
     confidence::Confidence,
+    decision::Decision,
     effect::Refusal,
     event::Summary,
     finding::Severity,
-    ids::FindingId,
+    ids::{FindingId, RunId},
     limits::{Left, Limits},
     reason::Outcome,
     view::{BySeverity, Counts, Phase, RunView},
@@ -13,16 +14,15 @@ use tribunal_core::{
 
 /// `9 findings: 1 critical, 3 high, 4 medium, 1 low`.
 pub(crate) fn findings(number: u32, by: &BySeverity) -> String {
-    let noun = if number == 1 { "finding" } else { "findings" };
     let parts: Vec<String> = Severity::ALL
         .iter()
         .filter(|severity| by.of(**severity) > 0)
         .map(|severity| format!("{} {severity}", by.of(*severity)))
         .collect();
     if parts.is_empty() {
-        format!("{number} {noun}")
+        count(number, "finding")
     } else {
-        format!("{number} {noun}: {}", parts.join(", "))
+        format!("{}: {}", count(number, "finding"), parts.join(", "))
     }
 }
 
@@ -97,19 +97,15 @@ pub(crate) fn ids(findings: &[FindingId]) -> String {
     findings.iter().map(FindingId::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// `1 line`, `2 lines`.
-pub(crate) fn count(number: u32, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
+pub(crate) use tribunal_core::text::count;
 
 pub(crate) fn limits(limits: &Limits) -> String {
     format!(
-        "{} rounds, {} fix iterations a round, {} findings, {} failures in a row, {} min, {} in cost \
-         (or {} tokens where no cost is reported)",
-        limits.rounds,
-        limits.fix_iterations,
-        limits.findings,
-        limits.failures,
+        "{}, {} a round, {}, {} in a row, {} min, {} in cost (or {} tokens where no cost is reported)",
+        count(limits.rounds, "round"),
+        count(limits.fix_iterations, "fix iteration"),
+        count(limits.findings, "finding"),
+        count(limits.failures, "failure"),
         limits.runtime_ms / 60_000,
         limits.cost,
         thousands(limits.tokens),
@@ -160,13 +156,18 @@ pub(crate) fn spent(summary: &Summary) -> String {
     format!("{rounds} · {cost}, {} tokens · {}", thousands(summary.tokens), duration(summary.elapsed_ms))
 }
 
+/// What a person types to answer: `tribunal decisions RUN.D1 ANSWER    (uphold, dismiss, defer)`.
+pub(crate) fn answering(run: &RunId, decision: &Decision, program: &str) -> String {
+    let keys: Vec<&str> = decision.choices.iter().map(|choice| choice.key.as_str()).collect();
+    format!("{program} decisions {run}.{} ANSWER    ({})", decision.id, keys.join(", "))
+}
+
 /// What a person would type next.
 pub fn next_steps(view: &RunView, program: &str) -> Vec<String> {
     let Some(run) = &view.run else { return Vec::new() };
     let mut steps: Vec<String> = Vec::new();
     for decision in view.waiting() {
-        let keys: Vec<&str> = decision.choices.iter().map(|choice| choice.key.as_str()).collect();
-        steps.push(format!("{program} decisions {run}.{} ANSWER    ({})", decision.id, keys.join(", ")));
+        steps.push(answering(run, decision, program));
     }
     match &view.phase {
         Phase::Parked(summary) if summary.outcome == Some(Outcome::Failed) => {

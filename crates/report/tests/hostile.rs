@@ -8,11 +8,11 @@ use tribunal_core::{
     view::RunView,
 };
 use tribunal_report::{
-    JsonLines, Lines, Mode, Reporter, Screen, Verbose,
+    JsonLines, Lines, Mode, Reporter, Rulings, Screen, Verbose,
     calls::calls,
     tables::{self, Standing},
 };
-use tribunal_testkit::{RECORDED, entries};
+use tribunal_testkit::{RECORDED, challenged, entries};
 
 /// What clears a screen, what hides behind one character, what turns the writing round, what forges a line.
 const POISON: &str = "\x1b[2J\u{9b}31m\u{202e}\n[!] forged";
@@ -51,7 +51,8 @@ fn strings(value: &Value, path: String, found: &mut Vec<String>) {
 }
 
 fn journals() -> Vec<Vec<Entry>> {
-    RECORDED.iter().map(|(_, journal)| entries(journal).iter().map(poisoned).collect()).collect()
+    let recorded = RECORDED.iter().map(|(_, journal)| entries(journal));
+    recorded.chain([challenged()]).map(|journal| journal.iter().map(poisoned).collect()).collect()
 }
 
 fn assert_harmless(what: &str, drawn: &str) {
@@ -108,7 +109,10 @@ fn nothing_in_a_journal_steers_the_screen_of_a_table() {
             assert_harmless("runs", &tables::runs(&[standing], &screen));
             assert_harmless("status", &tables::status(&standing, &screen));
         }
-        assert_harmless("findings", &tables::findings(view.findings.values(), &screen));
+        assert_harmless(
+            "findings",
+            &tables::findings(view.findings.values(), &Rulings::of(&journal), &screen),
+        );
         assert_harmless("calls", &tables::calls(&calls(&journal), true, &|_| None));
         let asking = (1..=journal.len()).map(|end| RunView::of(&journal[..end]));
         if let Some(asking) = asking.into_iter().find(|view| view.waiting().next().is_some()) {

@@ -4,6 +4,7 @@
 //! [`trial`] drives any workflow over `core`'s own desk with a journal in memory, and can kill it at every single write.
 //! Nothing in the product depends on this crate.
 
+mod challenged;
 pub mod court;
 mod dice;
 mod random;
@@ -11,6 +12,7 @@ pub mod samples;
 mod scripted;
 pub mod trial;
 
+pub use challenged::{COUNTER, challenged};
 pub use dice::Dice;
 pub use random::{RandomWorld, Temper};
 pub use scripted::ScriptedWorld;

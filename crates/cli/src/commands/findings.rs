@@ -6,7 +6,7 @@ use tribunal_core::{
     finding::{FINDING_SCHEMA, Finding},
     view::RunView,
 };
-use tribunal_report::{escaped, tables};
+use tribunal_report::{Rulings, escaped, tables};
 
 use crate::{
     complaint::Complaint,
@@ -26,7 +26,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let (store, run) = context.run_meant(&project, arguments.run.as_deref())?;
-    let view = RunView::of(&store.entries(&run, 0)?);
+    let entries = store.entries(&run, 0)?;
+    let view = RunView::of(&entries);
     let wanted =
         |finding: &&Finding| arguments.status.as_ref().is_none_or(|status| finding.status.word() == status);
     let findings: Vec<&Finding> = view.findings.values().filter(wanted).collect();
@@ -40,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     } else if findings.is_empty() {
         writeln!(stdout(), "run {} has no such findings", escaped(run.as_str()))?;
     } else {
-        write!(stdout(), "{}", tables::findings(findings, &context.answers))?;
+        write!(stdout(), "{}", tables::findings(findings, &Rulings::of(&entries), &context.answers))?;
     }
     Ok(0)
 }

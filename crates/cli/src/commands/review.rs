@@ -13,7 +13,7 @@ use tribunal_core::{
     reason::Reason,
     settings::Settings,
     subject::Subject,
-    text::{find_section, sections},
+    text::{count, find_section, sections},
     view::Phase,
 };
 use tribunal_report::{escaped, tables::Standing};
@@ -230,10 +230,10 @@ fn plan(settings: &Settings, text: &str, context: &Context) -> Result<u8, Compla
     let limits = &settings.limits;
     writeln!(
         out,
-        "  limits:   {} rounds, {} fix iterations a round, {} findings, {} min, {} in cost or {} tokens",
-        limits.rounds,
-        limits.fix_iterations,
-        limits.findings,
+        "  limits:   {}, {} a round, {}, {} min, {} in cost or {} tokens",
+        count(limits.rounds, "round"),
+        count(limits.fix_iterations, "fix iteration"),
+        count(limits.findings, "finding"),
         limits.runtime_ms / 60_000,
         limits.cost,
         limits.tokens

@@ -31,7 +31,13 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         }
         (Some(store), None) => {
             let mut all = runs::all(&store, &project)?;
-            let last = all.pop();
+            // In full, with its findings; the others are seen in outline.
+            let last = match all.pop() {
+                Some((RunView { run: Some(run), .. }, live)) => {
+                    Some((RunView::of(&store.entries(&run, 0)?), live))
+                }
+                other => other,
+            };
             all.retain(|(view, live)| {
                 !matches!(Standing { view, live: *live }.word(), "resolved" | "cancelled")
             });

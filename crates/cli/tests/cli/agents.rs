@@ -12,7 +12,7 @@ fn any_command_line_can_be_an_agent() {
     let sandbox = Sandbox::demo();
     let ran = sandbox.run(&["review", PRD]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.err.contains("11 raised: 10 fixed, 1 dismissed"), "{}", ran.err);
+    assert!(ran.err.contains("12 raised: 10 fixed, 2 dismissed"), "{}", ran.err);
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn the_agent_works_in_its_copy_and_is_told_its_task() {
     );
     sandbox
         .write("tribunal.yaml", &format!("agents: {{use: [spy], spy: {{driver: command, argv: {argv}}}}}\n"));
-    assert_eq!(sandbox.run(&["review", PRD, "--no-fix", "--level", "minimal"]).code, Some(3));
+    assert_eq!(sandbox.run(&["review", PRD, "--no-fix", "--tier", "0"]).code, Some(3));
     let seen = sandbox.normal(&sandbox.read("spy"));
     assert_eq!(
         seen,

@@ -18,11 +18,16 @@ fn it_ends_resolved_with_every_finding_fixed_and_says_what_it_is() {
         "round 3 of at most 3",
         "raised by party and adversarial",
         "dismissed, ungrounded: the quote does not stand in the text",
+        "✓ party         raised 4 findings · scripted-a",
+        "✓ challenger 2  answered on F4 F5 F6 F7 F8 F9 F10 · scripted-a",
+        "F8 dismissed, invalid: refuted by 2 of 2 challengers (scripted-a, scripted-b)",
+        "“NFR5: Checks and alerts keep running during planned maintenance of Lantern.”",
+        "upheld by challengers: F1 F2 F4 F5 F6 F7 F9 F10",
         "✗ not landed",
         "a dry pass: nothing new",
-        "confidence 100: validation 35/35, reviewers 25/25; memory, party not consulted",
+        "confidence 100: validation 35/35, reviewers 25/25, party 15/15; memory not consulted",
         "resolved · the goal is met",
-        "11 raised: 10 fixed, 1 dismissed",
+        "12 raised: 10 fixed, 2 dismissed",
         "tracker: _bmad-output/reviews/prd-issues.md",
         "tribunal log prd-",
     ] {
@@ -30,6 +35,8 @@ fn it_ends_resolved_with_every_finding_fixed_and_says_what_it_is() {
     }
     let prd = sandbox.read(PRD);
     assert!(!prd.contains("e-mailed to the owner in plain text") && !prd.contains("TBD"));
+    assert!(prd.contains("- Deletion: on request"), "what was absent is there: {prd}");
+    assert!(prd.contains("the page is offline then."), "what was refuted stays as it was: {prd}");
     assert!(!sandbox.path(".tribunal/work").join(sandbox.last_run()).exists(), "copies are gone");
     assert_eq!(sandbox.litter(), Vec::<std::path::PathBuf>::new());
 }

@@ -294,3 +294,60 @@ fn settings_that_do_not_fit_what_was_begun_are_refused_and_change_nothing() {
     assert!(ran.err.contains("do not fit") && ran.err.contains("tribunal resume plan-"), "{}", ran.err);
     assert_eq!(sandbox.run(&["resume"]).code, Some(0));
 }
+
+/// One finding is doubted by both challengers; on the other, which is critical, no two of three agree.
+const DISPUTED: &str = "tasks:
+  - task: 'round-1/review/*'
+    steps:
+      - findings:
+          - {severity: critical, category: test, description: risks are hidden, quote: None.}
+          - {severity: high, category: test, description: fast is vague, quote: It shall be fast.}
+  - task: '*/review/*'
+    steps: [{findings: []}]
+  - task: '*/challenge/1/*'
+    rule:
+      - {match: risks, verdict: INVALID, reason: speed is the risk, counter_evidence: It shall be fast.}
+      - {match: fast, verdict: AMBIGUOUS, reason: fast for whom?}
+  - task: '*/challenge/2/*'
+    rule:
+      - {match: risks, verdict: AMBIGUOUS, reason: hard to say}
+      - {match: fast, verdict: INVALID, reason: it is defined, counter_evidence: not in the text}
+  - task: '*/fix/*'
+    fix:
+      - {match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}
+      - {match: risks, replace: None., with: Load., description: risk}
+";
+
+#[test]
+fn a_critical_finding_that_challengers_do_not_agree_on_waits_for_a_person_who_is_told_what_to_type() {
+    let sandbox = Sandbox::scripted(DISPUTED);
+    let settings = sandbox.read("tribunal.yaml").replace("tier: 0", "tier: 1\nlevel: minimal");
+    sandbox.write("tribunal.yaml", &settings);
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    let said = sandbox.normal(&ran.err);
+    let sitting: Vec<&str> =
+        said.lines().skip_while(|line| !line.contains("answered on")).skip(3).take(8).collect();
+    insta::assert_snapshot!(sitting.join("\n"), @r"
+          F1 in doubt, high → medium (2 ambiguous)
+             fast for whom?
+          F2 is critical and in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide
+             speed is the risk
+             “It shall be fast.”
+             D1 waits for product owner:
+               tribunal decisions [run].D1 ANSWER    (uphold, dismiss, defer)
+      2 new; 1 finding: 1 medium to fix
+    ");
+    assert_eq!(sandbox.run(&["decisions", "D1", "uphold"]).code, Some(0));
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let findings = sandbox.run(&["findings", "--status", "fixed"]).out;
+    let challenged: Vec<&str> = findings.lines().filter(|line| line.contains("challenged:")).collect();
+    insta::assert_snapshot!(challenged.join("\n"), @r"
+     challenged: in doubt, high → medium (2 ambiguous): fast for whom?
+     challenged: in doubt (1 valid, 1 invalid, 1 ambiguous), for a person to decide: speed is the risk (“It shall be fast.”)
+    ");
+    let tracker = sandbox.read(".tribunal/reviews/plan-issues.md");
+    assert!(tracker.contains("- Challenged: in doubt, taken as medium; 2 of 2 challengers"), "{tracker}");
+    assert!(tracker.contains("- Challenged: challengers do not agree on something critical"), "{tracker}");
+}

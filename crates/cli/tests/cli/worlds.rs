@@ -47,13 +47,15 @@ fn a_full_disk_at_any_write_is_told_and_the_run_goes_on_when_there_is_room() {
         assert!(ran.out.contains("first 5"), "{kilobytes} KB: {}", ran.out);
         let told = ran.out.contains("disk is full")
             || ran.out.contains("No space left on device")
-            || ran.out.contains("database or disk is full");
+            || ran.out.contains("database or disk is full")
+            // The journal's shared memory could not be made; SQLite does not say why.
+            || ran.out.contains("see that neither disk nor system is full");
         assert!(told, "{kilobytes} KB: {}", ran.out);
         assert!(!ran.out.contains("panicked") && ran.out.contains("second 0"), "{kilobytes} KB: {}", ran.out);
         if ran.out.contains("tribunal resume prd-") {
             stopped_half_way += 1;
             assert!(ran.out.contains("resolved"), "{kilobytes} KB: {}", ran.out);
-            assert!(ran.out.contains("11 raised: 10 fixed, 1 dismissed"), "{kilobytes} KB: {}", ran.out);
+            assert!(ran.out.contains("12 raised: 10 fixed, 2 dismissed"), "{kilobytes} KB: {}", ran.out);
         }
     }
     assert!(stopped_half_way >= 3, "the sizes no longer end runs half-way: {stopped_half_way}");
@@ -169,7 +171,7 @@ fn odd_names_of_projects_and_files_are_no_trouble() {
     let demo_dir = [OsStr::new("demo"), OsStr::new("--dir"), demo.as_os_str()];
     let ran = Ran::of(sandbox.command(&demo_dir).output().unwrap());
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.err.contains("11 raised: 10 fixed, 1 dismissed"), "{}", ran.err);
+    assert!(ran.err.contains("12 raised: 10 fixed, 2 dismissed"), "{}", ran.err);
 
     let sandbox = Sandbox::with_agent("cat >/dev/null; echo 'findings: []'\n");
     for name in

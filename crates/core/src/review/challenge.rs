@@ -9,7 +9,9 @@ use futures_util::future::try_join_all;
 
 use crate::{
     brief::{BATCH, Brief, Content, Disputed, Holds, Ruling, Task, Workplace},
-    challenge::{AT_ONCE, MOST, Ruled, Voice, down, is_due, is_settled, reason, rule},
+    challenge::{
+        AT_ONCE, IN_DOUBT, MOST, NO_AGREEMENT, Ruled, Voice, down, is_due, is_settled, reason, rule,
+    },
     decision::Decision,
     event::Event,
     finding::{Dismissal, Evidence, Finding, Severity, Status},
@@ -219,7 +221,7 @@ async fn settle(
         }
         Ruled::Ambiguous if critical => dispute(host, court, root, id, &why).await?,
         Ruled::Ambiguous => {
-            court.move_to(host, id, Status::Open, &format!("in doubt, taken as {severity}; {why}"));
+            court.move_to(host, id, Status::Open, &format!("{IN_DOUBT} {severity}; {why}"));
         }
     }
     Ok(())
@@ -238,7 +240,7 @@ async fn dispute(
     let decision = court.decision_id(court.decisions.len() as u32 + 1);
     let asked = Decision::disputed(decision.clone(), id, question);
     people::post(host, court, &root.child(&format!("ask-{id}")), asked).await?;
-    court.move_to(host, id, Status::Blocked { decision }, "challengers do not agree on something critical");
+    court.move_to(host, id, Status::Blocked { decision }, NO_AGREEMENT);
     Ok(())
 }
 

@@ -27,6 +27,7 @@ use crate::{
     },
     seating,
     settings::Settings,
+    text,
     view::Counts,
 };
 
@@ -245,8 +246,8 @@ async fn seat(host: &dyn Host, root: Key, task: Task, spent: &Spent) -> Result<S
 fn too_thin(content: &Content, required: u32) -> Option<String> {
     match content {
         Content::Findings { raised } if (raised.len() as u32) < required => Some(format!(
-            "you raised {} findings; look once more for what was missed, {required} are expected in a first round",
-            raised.len()
+            "you raised {}; look once more for what was missed, {required} are expected in a first round",
+            text::count(raised.len() as u32, "finding")
         )),
         Content::Findings { .. } => None,
         Content::Unreadable { message } => Some(message.clone()),

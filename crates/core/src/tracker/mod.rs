@@ -10,6 +10,7 @@ use core::fmt::Write;
 pub use edits::{Edits, read};
 
 use crate::{
+    challenge,
     finding::{Evidence, Finding, Status},
     ids::{Hash, RunId},
     review::Court,
@@ -84,7 +85,7 @@ fn write(
     summary(out, &counts)?;
     writeln!(out, "## Issues\n\n{HOW_TO_EDIT}\n\n{START}")?;
     for finding in &court.findings {
-        issue(out, finding)?;
+        issue(out, finding, &court.said)?;
     }
     writeln!(out, "{END}\n")?;
     writeln!(out, "## Fix log\n\n<!-- FIXES_START -->")?;
@@ -124,16 +125,16 @@ fn summary(out: &mut String, counts: &Counts) -> core::fmt::Result {
     writeln!(out)
 }
 
-fn issue(out: &mut String, finding: &Finding) -> core::fmt::Result {
+fn issue(out: &mut String, finding: &Finding, said: &[String]) -> core::fmt::Result {
     let status = status(&finding.status);
     let mut told = String::new();
-    body(&mut told, finding)?;
+    body(&mut told, finding, said)?;
     let tick = if matches!(finding.status, Status::Fixed) { "x" } else { " " };
     writeln!(out, "### [{tick}] {} · {} · {status}\n\n{told}", finding.id, finding.severity)?;
     writeln!(out, "{}\n", edits::was(finding.id, finding.severity, &status, &told))
 }
 
-fn body(out: &mut String, finding: &Finding) -> core::fmt::Result {
+fn body(out: &mut String, finding: &Finding, said: &[String]) -> core::fmt::Result {
     writeln!(out, "{}\n", one_line(&finding.description))?;
     if let Some(place) = &finding.place {
         let section = if place.section.is_empty() { String::new() } else { format!(" ({})", place.section) };
@@ -158,7 +159,19 @@ fn body(out: &mut String, finding: &Finding) -> core::fmt::Result {
     if let Some(old) = finding.maybe_same_as {
         writeln!(out, "- Maybe the same as: {old}")?;
     }
-    writeln!(out, "- Last: {}", one_line(finding.last_note()))
+    let challenged = challenge::told(finding);
+    if let Some(told) = challenged {
+        writeln!(out, "- Challenged: {}", one_line(told))?;
+    }
+    let about = format!("about {}: ", finding.id);
+    for remark in said.iter().filter_map(|text| text.strip_prefix(&about)) {
+        writeln!(out, "- Remark: {}", one_line(remark))?;
+    }
+    // Said once, where it is the last thing, too.
+    if challenged != Some(finding.last_note()) {
+        writeln!(out, "- Last: {}", one_line(finding.last_note()))?;
+    }
+    Ok(())
 }
 
 /// `dismissed (ungrounded)`.

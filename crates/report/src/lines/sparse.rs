@@ -44,6 +44,10 @@ impl<W: Write> Lines<W> {
                 self.line(0, &title)
             }
             Event::RoundEnded { round, new, dry, counts } => {
+                if let Some(came) = self.sitting.came() {
+                    let text = self.screen.wrap(2, &format!("round {round}, challenged: {came}"));
+                    self.line(0, &text)?;
+                }
                 let came = words::round(*new, *dry, counts);
                 let text = self.screen.wrap(2, &format!("round {round}: {came}"));
                 self.line(0, &text)

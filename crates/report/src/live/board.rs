@@ -3,7 +3,7 @@
 //! Fed from outside, also with the time: it reads no clock. How it looks is [`super::frame`]'s business.
 
 use tribunal_core::{
-    brief::Task,
+    brief::{Disputed, Task},
     decision::About,
     effect::{Effect, OwnFile, Reply},
     event::{Entry, Event},
@@ -47,6 +47,8 @@ pub enum Stage {
     #[default]
     Starting,
     Reviewing,
+    /// What one voice alone has raised is disputed.
+    Challenging,
     /// With the number of the fix iteration.
     Fixing(u32),
 }
@@ -130,7 +132,8 @@ impl Board {
             Event::SeatAnswered { round, role, .. } | Event::SeatIncomplete { round, role, .. } => {
                 self.noted(&seat(*round, *role), &entry.event);
             }
-            Event::FixerFailed { key, .. }
+            Event::ChallengerAnswered { key, .. }
+            | Event::FixerFailed { key, .. }
             | Event::PatchLanded { key, .. }
             | Event::PatchRefused { key, .. } => self.noted(task_of(key), &entry.event),
             _ => {}
@@ -154,6 +157,19 @@ impl Board {
         }
     }
 
+    /// Challengers take the places of the panel; a third voice stands behind the first two.
+    fn call(&mut self, key: &Key, disputed: &[Disputed]) {
+        if self.stage != Stage::Challenging {
+            self.stage = Stage::Challenging;
+            self.workers.clear();
+        }
+        if self.worker(key).is_none() {
+            let name = format!("challenger {}", self.workers.len() + 1);
+            let hand = disputed.iter().map(|disputed| disputed.id).collect();
+            self.workers.push(Worker::new(task_of(key).to_string(), name, hand));
+        }
+    }
+
     fn worker(&mut self, key: &Key) -> Option<&mut Worker> {
         let task = task_of(key);
         self.workers.iter_mut().find(|worker| worker.key == task)
@@ -173,6 +189,11 @@ impl Board {
             Effect::Write { file: OwnFile::Metrics { .. }, .. } => Some(("the metrics are written", now)),
             _ => None,
         };
+        if let Effect::Ask { task } = effect
+            && task.brief.role == Role::Challenger
+        {
+            self.call(key, &task.brief.disputed);
+        }
         let Some(worker) = self.worker(key) else { return };
         match effect {
             Effect::Ask { task: Task { agent, brief, .. } } => {

@@ -123,6 +123,7 @@ impl Frame<'_> {
                 _ if !self.board.is_running() => String::new(),
                 Stage::Fixing(iteration) => format!(", fix iteration {iteration}"),
                 Stage::Reviewing if last.came.is_none() => " reviewing".to_string(),
+                Stage::Challenging if last.came.is_none() => " challenging".to_string(),
                 _ => String::new(),
             };
             format!("{gone}{}{}{now}", ended.collect::<String>(), came(word, last, Some(*of), dots))
@@ -256,6 +257,7 @@ impl Frame<'_> {
         let stage = match board.stage {
             Stage::Starting => "starting".to_string(),
             Stage::Reviewing => format!("reviewing {answered}/{workers}"),
+            Stage::Challenging => format!("challenging {answered}/{workers}"),
             Stage::Fixing(_) => format!("fixing {answered}/{workers}"),
         };
         let stage = if !board.is_running() {

@@ -11,6 +11,7 @@ mod worker;
 mod workers;
 
 pub use board::{Board, Controls};
+pub(crate) use worker::task_of;
 
 use std::io::{self, Write};
 

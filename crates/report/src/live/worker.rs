@@ -1,4 +1,4 @@
-//! One seat or one fixer, and what it does now.
+//! One seat, one challenger or one fixer, and what it does now.
 
 use tribunal_core::{
     event::Event,
@@ -36,11 +36,11 @@ pub enum State {
 pub struct Worker {
     /// The key of its task, without `/again`.
     pub key: String,
-    /// Its role, or `fixer 2`.
+    /// Its role, `challenger 1` or `fixer 2`.
     pub name: String,
     /// Empty until it is asked.
     pub agent: String,
-    /// What a fixer has in hand.
+    /// What a fixer has in hand, or a challenger disputes.
     pub hand: Vec<FindingId>,
     pub state: State,
 }
@@ -77,6 +77,8 @@ impl Worker {
             Event::SeatIncomplete { fault, .. } | Event::FixerFailed { fault, .. } => {
                 self.failed(&fault.detail);
             }
+            Event::ChallengerAnswered { fault: Some(fault), .. } => self.failed(&fault.detail),
+            Event::ChallengerAnswered { .. } => self.done("answered"),
             Event::PatchLanded { lines, .. } => {
                 self.done(&format!("landed, {}", words::count(*lines, "line")));
             }
@@ -103,7 +105,7 @@ impl Worker {
 }
 
 /// The task that an effect belongs to: `…/fix/2/land`, `…/again` and `…/pause` belong to what stands before.
-pub(super) fn task_of(key: &Key) -> &str {
+pub(crate) fn task_of(key: &Key) -> &str {
     let mut task = key.as_str();
     while let Some((before, "again" | "land" | "pause")) = task.rsplit_once('/') {
         task = before;

@@ -1,4 +1,4 @@
-//! Seats and fixers: side by side where there is room, else one below the other.
+//! Seats, challengers and fixers: side by side where there is room, else one below the other.
 
 use super::{
     frame::Frame,

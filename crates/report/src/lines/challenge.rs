@@ -1,0 +1,158 @@
+//! The sitting of challengers in lines: who answered, and what became of the findings that they disputed.
+//!
+//! Upheld findings are named together; one that was refuted or is in doubt is told with the words that speak against it.
+
+use std::io::{self, Write};
+
+use tribunal_core::{
+    brief::Task,
+    challenge::Ruled,
+    decision::Decision,
+    effect::Effect,
+    event::Event,
+    finding::Severity,
+    ids::{AgentName, FindingId, Key},
+    level::Role,
+    reason::Fault,
+};
+
+use super::Lines;
+use crate::{escaped, live::task_of, style::Style, words};
+
+/// What stands below a ruling begins at this column.
+const INDENT: usize = 9;
+
+/// The challengers of the round under way, and what they came to so far.
+#[derive(Debug, Default)]
+pub(super) struct Sitting {
+    /// Tasks in the order in which they were asked, with what each disputes.
+    tasks: Vec<(String, Vec<FindingId>)>,
+    upheld: Vec<FindingId>,
+    unheard: Vec<FindingId>,
+    refuted: u32,
+    in_doubt: u32,
+    /// What it moves to, and why, is told with the ruling.
+    told: Vec<FindingId>,
+}
+
+impl Sitting {
+    pub(super) fn see(&mut self, event: &Event) {
+        match event {
+            Event::RoundStarted { .. } => *self = Sitting::default(),
+            Event::EffectStarted { key, effect: Effect::Ask { task: Task { brief, .. } }, .. }
+                if brief.role == Role::Challenger && self.number(key).is_none() =>
+            {
+                let disputed = brief.disputed.iter().map(|disputed| disputed.id).collect();
+                self.tasks.push((task_of(key).to_string(), disputed));
+            }
+            Event::FindingRuled { finding, ruled, .. } => match ruled {
+                Ruled::Valid => self.upheld.push(*finding),
+                Ruled::Unheard => self.unheard.push(*finding),
+                Ruled::Invalid => {
+                    self.refuted += 1;
+                    self.told.push(*finding);
+                }
+                Ruled::Ambiguous => {
+                    self.in_doubt += 1;
+                    self.told.push(*finding);
+                }
+            },
+            Event::FixersDealt { .. } => self.told.clear(),
+            _ => {}
+        }
+    }
+
+    /// From 1 on, in the order in which they were asked.
+    fn number(&self, key: &Key) -> Option<usize> {
+        let task = task_of(key);
+        self.tasks.iter().position(|(known, _)| known == task).map(|at| at + 1)
+    }
+
+    /// `challenger 2`.
+    pub(super) fn name(&self, key: &Key) -> Option<String> {
+        self.number(key).map(|number| format!("challenger {number}"))
+    }
+
+    pub(super) fn has_told(&self, finding: FindingId) -> bool {
+        self.told.contains(&finding)
+    }
+
+    /// `6 upheld, 1 refuted`. None: nothing was disputed.
+    pub(super) fn came(&self) -> Option<String> {
+        let parts = [
+            (self.upheld.len() as u32, "upheld"),
+            (self.refuted, "refuted"),
+            (self.in_doubt, "in doubt"),
+            (self.unheard.len() as u32, "not heard on"),
+        ];
+        let parts = parts.iter().filter(|(number, _)| *number > 0);
+        let parts: Vec<String> = parts.map(|(number, word)| format!("{number} {word}")).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+impl<W: Write> Lines<W> {
+    pub(super) fn challenger(
+        &mut self,
+        key: &Key,
+        agent: &AgentName,
+        fault: Option<&Fault>,
+    ) -> io::Result<()> {
+        let number = self.sitting.number(key);
+        let disputed = number.map(|number| words::ids(&self.sitting.tasks[number - 1].1));
+        let name = self.sitting.name(key).unwrap_or_else(|| Role::Challenger.to_string());
+        match fault {
+            Some(fault) => self.seat((Style::Bad, "✗"), &name, &format!("incomplete: {fault}")),
+            None => {
+                let text = format!("answered on {}{}", disputed.unwrap_or_default(), self.by(agent));
+                self.seat((Style::Good, "✓"), &name, &text)
+            }
+        }
+    }
+
+    /// What challengers refuted or doubt, with the words against it.
+    pub(super) fn ruled(&mut self, finding: FindingId) -> io::Result<()> {
+        let Some(ruling) = self.rulings.get(finding).cloned() else { return Ok(()) };
+        let head = match ruling.ruled {
+            Ruled::Valid | Ruled::Unheard => return Ok(()),
+            Ruled::Invalid => format!("{finding} dismissed, invalid: {}", ruling.says()),
+            Ruled::Ambiguous if ruling.to == Severity::Critical => {
+                format!("{finding} is critical and {}", ruling.says())
+            }
+            Ruled::Ambiguous => format!("{finding} {}", ruling.says()),
+        };
+        let head = self.screen.wrap(6, &head);
+        self.line(0, &head)?;
+        let Some((note, counter)) = ruling.against() else { return Ok(()) };
+        let counter = if counter.is_empty() { String::new() } else { format!("“{counter}”") };
+        for text in [note, counter.as_str()].into_iter().filter(|text| !text.is_empty()) {
+            let text = self.screen.wrap(INDENT, text);
+            let text = self.screen.paint(Style::Dim, &text);
+            self.line(0, &text)?;
+        }
+        Ok(())
+    }
+
+    /// Whose word is needed, and what to type.
+    pub(super) fn disputed(&mut self, decision: &Decision) -> io::Result<()> {
+        let Some(run) = self.view.run.clone() else { return Ok(()) };
+        let step = words::answering(&run, decision, &self.screen.program);
+        let lead = format!("{} waits for {}:", decision.id, decision.owner);
+        let lead = self.screen.wrap(INDENT, &lead);
+        self.line(0, &lead)?;
+        self.line(INDENT + 2, &escaped(&step))
+    }
+
+    /// What stands, before the round is summed up.
+    pub(super) fn upheld(&mut self) -> io::Result<()> {
+        let Sitting { upheld, unheard, .. } = &self.sitting;
+        let says =
+            [("upheld by challengers", words::ids(upheld)), ("no challenger heard on", words::ids(unheard))];
+        for (lead, ids) in says.iter().filter(|(_, ids)| !ids.is_empty()) {
+            let text = self.screen.wrap(6, &format!("{lead}: {ids}"));
+            let text = self.screen.paint(Style::Dim, &text);
+            self.line(0, &text)?;
+        }
+        Ok(())
+    }
+}

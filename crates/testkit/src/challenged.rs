@@ -1,0 +1,140 @@
+//! A round whose findings were disputed: the first round of the recorded run, as a build with challengers has it.
+
+use tribunal_core::{
+    brief::{Brief, Content, Disputed, Holds, Ruling},
+    challenge::{IN_DOUBT, NO_AGREEMENT, Ruled, Voice, reason, rule},
+    decision::Decision,
+    effect::{Effect, Reply},
+    event::{Entry, Event},
+    finding::{Dismissal, Finding, Severity, Status},
+    ids::{AgentName, DecisionId, FindingId, Key},
+    level::Role,
+    limits::Usage,
+    view::RunView,
+};
+
+use crate::{RECORDED, entries, samples};
+
+/// What is quoted against F2.
+pub const COUNTER: &str = "SMS and telephone calls, for responders as well as for subscribers";
+
+/// Up to the end of round 1. Of ten findings one was raised twice and one is ungrounded; of the others F2 is refuted, F4 goes
+/// from medium to low, and on F5, which is critical, a person has to decide.
+pub fn challenged() -> Vec<Entry> {
+    let recorded = entries(RECORDED[0].1);
+    let ends = |entry: &Entry| matches!(entry.event, Event::RoundEnded { .. });
+    let at = recorded.iter().position(ends).unwrap_or_default();
+    let mut told = Told { ask: asked(&recorded), all: recorded[..at].to_vec() };
+    let disputed: Vec<Finding> =
+        told.view().findings.into_values().filter(|f| f.status.is_open() && f.raisers.len() == 1).collect();
+    let third: Vec<Finding> =
+        disputed.iter().filter(|f| [FindingId(2), FindingId(5)].contains(&f.id)).cloned().collect();
+    told.ask("1/1", "first", &disputed);
+    told.ask("2/1", "second", &disputed);
+    told.answer("1/1", "first", &disputed);
+    told.answer("2/1", "second", &disputed);
+    told.ask("3/1", "third", &third);
+    told.answer("3/1", "third", &third);
+    disputed.iter().for_each(|finding| told.settle(finding));
+    let counts = told.view().counts();
+    told.note(Event::RoundEnded { round: 1, new: 8, dry: false, counts });
+    told.all
+}
+
+struct Told {
+    /// Any call of an agent, to be made into others.
+    ask: Event,
+    all: Vec<Entry>,
+}
+
+fn asked(recorded: &[Entry]) -> Event {
+    let ask = |event: &&Event| matches!(event, Event::EffectStarted { effect: Effect::Ask { .. }, .. });
+    recorded.iter().map(|entry| &entry.event).find(ask).cloned().unwrap_or(Event::Unknown)
+}
+
+fn key(name: &str) -> Key {
+    Key::new(format!("round-1/challenge/{name}"))
+}
+
+fn says(agent: &str, finding: FindingId) -> (Holds, &'static str, &'static str) {
+    match (finding.0, agent) {
+        (2, "first" | "third") => (Holds::Invalid, "the line under Out of Scope settles it", COUNTER),
+        (4, _) => (Holds::Ambiguous, "a role may be named in another document", ""),
+        (5, "second") => (Holds::Ambiguous, "it depends on who reads that mailbox", ""),
+        (5, "third") => (Holds::Invalid, "the secret signs nothing yet", "An owner can create webhooks"),
+        _ => (Holds::Valid, "", ""),
+    }
+}
+
+impl Told {
+    fn view(&self) -> RunView {
+        RunView::of(&self.all)
+    }
+
+    fn note(&mut self, event: Event) {
+        let Some(last) = self.all.last().cloned() else { return };
+        let (seq, id) = (last.seq + 1, format!("challenged-{}", last.seq + 1));
+        self.all.push(Entry { seq, id, event, ..last });
+    }
+
+    fn ask(&mut self, name: &str, by: &str, findings: &[Finding]) {
+        let mut event = self.ask.clone();
+        if let Event::EffectStarted { key: named, effect: Effect::Ask { task }, .. } = &mut event {
+            *named = key(name);
+            task.agent = AgentName::new(by);
+            task.brief = Brief::new(Role::Challenger, task.brief.subject.clone(), 1);
+            task.brief.disputed = findings.iter().map(Disputed::of).collect();
+        }
+        self.note(event);
+    }
+
+    fn answer(&mut self, name: &str, by: &str, findings: &[Finding]) {
+        let ruling = |finding: &Finding| {
+            let (holds, note, counter) = says(by, finding.id);
+            Ruling { id: finding.id, holds, note: note.into(), counter: counter.into() }
+        };
+        let rulings: Vec<Ruling> = findings.iter().map(ruling).collect();
+        let usage = Usage { input_tokens: 900, output_tokens: 100, ..Usage::default() };
+        let mut reply = samples::rulings(Vec::new());
+        if let Reply::Agent(reply) = &mut reply {
+            reply.content = Content::Rulings { rulings };
+            reply.usage = usage;
+        }
+        self.note(Event::EffectFinished { key: key(name), stretch: 1, reply });
+        let (agent, findings) = (AgentName::new(by), findings.len() as u32);
+        self.note(Event::ChallengerAnswered { key: key(name), agent, findings, usage, fault: None });
+    }
+
+    fn settle(&mut self, finding: &Finding) {
+        let id = finding.id;
+        let agents: &[&str] =
+            if matches!(id.0, 2 | 5) { &["first", "second", "third"] } else { &["first", "second"] };
+        let voice = |agent: &&str| {
+            let (holds, note, counter) = says(agent, id);
+            Voice { agent: AgentName::new(*agent), holds, note: note.into(), counter: counter.into() }
+        };
+        let voices: Vec<Voice> = agents.iter().map(voice).collect();
+        let ruled = rule(&voices);
+        let severity = if id.0 == 4 { Severity::Low } else { finding.severity };
+        self.note(Event::FindingRuled { finding: id, ruled, severity, voices: voices.clone() });
+        match ruled {
+            Ruled::Valid | Ruled::Unheard => {}
+            Ruled::Invalid => {
+                let to = Status::Dismissed { why: Dismissal::Invalid };
+                self.note(Event::FindingMoved { finding: id, to, note: reason(&voices, Holds::Invalid) });
+            }
+            Ruled::Ambiguous if severity == Severity::Critical => {
+                let decision = DecisionId::new("D1");
+                let asked =
+                    Decision::disputed(decision.clone(), id, format!("{id}: {}", finding.description));
+                self.note(Event::DecisionPosted { decision: asked });
+                let (to, note) = (Status::Blocked { decision }, NO_AGREEMENT.into());
+                self.note(Event::FindingMoved { finding: id, to, note });
+            }
+            Ruled::Ambiguous => {
+                let note = format!("{IN_DOUBT} {severity}; {}", reason(&voices, Holds::Ambiguous));
+                self.note(Event::FindingMoved { finding: id, to: Status::Open, note });
+            }
+        }
+    }
+}
