@@ -119,22 +119,35 @@ pub fn down(severity: Severity) -> Severity {
     }
 }
 
-/// What is told of a finding that was refuted or left in doubt: `2 of 3 challengers: it says so in Scope (“…”)`.
+/// What is told of a finding that was refuted: `2 of 3 challengers: it says so in Scope (“…”)`.
 pub fn reason(voices: &[Voice], holds: Holds) -> String {
-    let with: Vec<&Voice> = voices.iter().filter(|voice| voice.holds == holds).collect();
-    // Who shows something for it is the one to listen to.
-    let telling = with.iter().find(|voice| !voice.counter.is_empty()).or(with.first());
-    let said = telling.map_or_else(String::new, |voice| {
-        let note = if voice.note.is_empty() { "no reason given" } else { voice.note.as_str() };
-        let counter = if voice.counter.is_empty() {
-            String::new()
-        } else {
-            format!(" (“{}”)", cut(&voice.counter, 200))
-        };
-        format!(": {}{counter}", cut(note, 300))
-    });
+    let with = voices.iter().filter(|voice| voice.holds == holds).count();
     let noun = if voices.len() == 1 { "challenger" } else { "challengers" };
-    format!("{} of {} {noun}{said}", with.len(), voices.len())
+    format!("{with} of {} {noun}{}", voices.len(), words_of(voices, |said| said == holds))
+}
+
+/// What is told of a finding that was left in doubt: `1 valid, 1 invalid, 1 ambiguous: it says so in Scope (“…”)`.
+pub fn doubt(voices: &[Voice]) -> String {
+    let say = |holds: Holds| (voices.iter().filter(|voice| voice.holds == holds).count(), holds);
+    let counts = [Holds::Valid, Holds::Invalid, Holds::Ambiguous].map(say);
+    let counts =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, holds)| format!("{count} {holds}"));
+    let counts: Vec<String> = counts.collect();
+    format!("{}{}", counts.join(", "), words_of(voices, |said| said != Holds::Valid))
+}
+
+/// The words of the one to listen to: who shows something for it, else the first.
+fn words_of(voices: &[Voice], with: impl Fn(Holds) -> bool) -> String {
+    let with = || voices.iter().filter(|voice| with(voice.holds));
+    let Some(voice) = with().find(|voice| !voice.counter.is_empty()).or_else(|| with().next()) else {
+        return String::new();
+    };
+    let note = if voice.note.is_empty() { "no reason given" } else { voice.note.as_str() };
+    let counter = match voice.counter.as_str() {
+        "" => String::new(),
+        counter => format!(" (“{}”)", cut(counter, 200)),
+    };
+    format!(": {}{counter}", cut(note, 300))
 }
 
 /// What challengers brought about, in the words of the finding's history. None: it was upheld, or nobody disputed it.

@@ -82,13 +82,7 @@ pub const TABLE: [Row; 21] = [
     row(Reason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
     row(Reason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
     row(Reason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
-    row(
-        Reason::Blocked,
-        "blocked",
-        Some(Waiting),
-        3,
-        "findings that no fixer could repair wait for a person",
-    ),
+    row(Reason::Blocked, "blocked", Some(Waiting), 3, "findings wait for a person to decide"),
     row(Reason::Rounds, "rounds", Some(Halted), 4, "the rounds are used up"),
     row(
         Reason::FixIterations,

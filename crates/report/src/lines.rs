@@ -208,6 +208,10 @@ impl<W: Write> Lines<W> {
                 self.line(4, &format!("{mark} {text}"))
             }
             Event::FindingMoved { finding, to, note } => match to {
+                Status::Fixed if note.starts_with("a person") => {
+                    let text = self.screen.fit(16, note);
+                    self.line(4, &format!("  {finding} is fixed: {text}"))
+                }
                 Status::Fixed | Status::Assigned => Ok(()),
                 _ if self.sitting.has_told(*finding) => Ok(()),
                 // Said already, once for the whole patch.

@@ -63,6 +63,7 @@ impl Ruling {
     pub fn says(&self) -> String {
         match self.ruled {
             Ruled::Valid => format!("upheld by {}", self.who(Holds::Valid)),
+            Ruled::Person => format!("weighed by a person, {} → {}", self.from, self.to),
             Ruled::Invalid => format!("refuted by {}", self.who(Holds::Invalid)),
             Ruled::Unheard => "no challenger was heard: it stands as it was raised".to_string(),
             Ruled::Ambiguous if self.to == Severity::Critical => {
@@ -80,7 +81,7 @@ impl Ruling {
         let against = |voice: &&Voice| match self.ruled {
             Ruled::Invalid => voice.holds == Holds::Invalid,
             Ruled::Ambiguous => voice.holds != Holds::Valid,
-            Ruled::Valid | Ruled::Unheard => false,
+            Ruled::Valid | Ruled::Unheard | Ruled::Person => false,
         };
         let all = || self.voices.iter().filter(against);
         // Who shows something for it is the one to listen to.

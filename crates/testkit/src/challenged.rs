@@ -118,7 +118,7 @@ impl Told {
         let severity = if id.0 == 4 { Severity::Low } else { finding.severity };
         self.note(Event::FindingRuled { finding: id, ruled, severity, voices: voices.clone() });
         match ruled {
-            Ruled::Valid | Ruled::Unheard => {}
+            Ruled::Valid | Ruled::Unheard | Ruled::Person => {}
             Ruled::Invalid => {
                 let to = Status::Dismissed { why: Dismissal::Invalid };
                 self.note(Event::FindingMoved { finding: id, to, note: reason(&voices, Holds::Invalid) });

@@ -22,11 +22,7 @@ fn waiting() -> Sandbox {
     let sandbox = Sandbox::scripted(BLOCKED);
     let ran = sandbox.run(&["review", "plan.md"]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);
-    assert!(
-        ran.err.contains("waiting · findings that no fixer could repair wait for a person"),
-        "{}",
-        ran.err
-    );
+    assert!(ran.err.contains("waiting · findings wait for a person to decide"), "{}", ran.err);
     sandbox
 }
 

@@ -100,7 +100,6 @@ fn closeness(one: Said<'_>, other: Said<'_>) -> Closeness {
         (true, true) if lines => Closeness::SameLines,
         (true, true) if section && apart(one.place, other.place) <= NEAR_LINES => Closeness::Near,
         (true, false) | (false, true) if section => Closeness::Near,
-        (false, false) if lines => Closeness::Near,
         _ => Closeness::Far,
     }
 }

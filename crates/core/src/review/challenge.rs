@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 use crate::{
     brief::{BATCH, Brief, Content, Disputed, Holds, Ruling, Task, Workplace},
     challenge::{
-        AT_ONCE, IN_DOUBT, MOST, NO_AGREEMENT, Ruled, Voice, down, is_due, is_settled, reason, rule,
+        AT_ONCE, IN_DOUBT, MOST, NO_AGREEMENT, Ruled, Voice, doubt, down, is_due, is_settled, reason, rule,
     },
     decision::Decision,
     event::Event,
@@ -205,7 +205,7 @@ async fn settle(
     voices: Vec<Voice>,
 ) -> Result<(), Parked> {
     let ruled = rule(&voices);
-    let why = reason(&voices, Holds::Ambiguous);
+    let why = doubt(&voices);
     let Some(finding) = court.finding_mut(id) else { return Ok(()) };
     let critical = finding.severity == Severity::Critical;
     if ruled == Ruled::Ambiguous && !critical {

@@ -222,6 +222,7 @@ async fn settle(
     match patch {
         Some(patch) if !fixed.is_empty() => fault = land(host, court, &by, &patch, &fixed).await?,
         _ => {
+            fixed_along(host, court, &by, &fixed);
             let ids: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
             reopen(host, court, &ids, "said to be fixed, but nothing was changed");
         }
@@ -232,6 +233,17 @@ async fn settle(
         circle(host, court, &key, &hand).await?;
     }
     Ok(fault)
+}
+
+/// Nothing is left to change about a finding whose evidence went with the repair of another: its fixer may say so.
+fn fixed_along(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim]) {
+    for claim in
+        fixed.iter().filter(|claim| court.tries.gone.contains(&claim.id)).cloned().collect::<Vec<_>>()
+    {
+        let note = format!("{} (what it showed was gone with another repair)", claim.note);
+        court.move_to(host, claim.id, Status::Fixed, &note);
+        court.fixes.push(Fix { finding: claim.id, key: by.clone(), note });
+    }
 }
 
 fn summed_up(claims: &[Claim]) -> String {
@@ -373,10 +385,24 @@ fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed:
             court.tries.context.failed(&format!("{}: {note}", claim.id));
         }
     }
+    court.tries.gone = match &ground {
+        Some(ground) => {
+            court.findings.iter().filter(|f| f.status.is_open() && is_gone(f, ground)).map(|f| f.id).collect()
+        }
+        None => Vec::new(),
+    };
     for finding in &mut court.findings {
         if let Some(place) = &mut finding.place {
             place.shift(hunks);
         }
+    }
+}
+
+/// What a finding shows no longer stands there, or what it missed does.
+fn is_gone(finding: &Finding, ground: &Ground<'_>) -> bool {
+    match &finding.evidence {
+        Evidence::Quote { text } => !text.is_empty() && !ground.holds(&finding.evidence),
+        Evidence::Absence { heading, terms } => ground.says(heading, terms),
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) async fn review_round(
     };
 
     let mut sheet = Sheet { all_fixed_before: court.is_all_fixed(), ..Sheet::default() };
-    let turn = turn(host, court);
+    let turn = turn(host, court, round);
     let fuller = host.patched("fuller-briefs");
     let asked = roles.iter().enumerate().map(|(index, role)| {
         let mut agent = seating::seat(settings, index, turn);
@@ -101,8 +101,7 @@ pub(super) async fn review_round(
     let halted =
         challenge::challenge(host, court, &root, whole.as_ref().unwrap_or(&ground), &new.raised).await?;
     defer_beside_the_goal(host, court, &new.raised);
-    new.raised.iter().filter_map(|id| court.finding(*id)).for_each(|finding| sheet.count(finding));
-    (0..new.again).for_each(|_| sheet.count_again());
+    court.findings.iter().for_each(|finding| sheet.count(finding, round));
     let all = new.fresh(court).count() as u32;
     let weighty = new.fresh(court).any(|finding| finding.severity.weighs());
     court.last_pass.dry = telling(court, &seats, round) && !weighty && halted.is_none();
@@ -140,16 +139,12 @@ fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Option<Ending> {
     None
 }
 
-/// How many places the panel has moved on: one that went bad changes places, and who failed twice in a row makes room for
-/// the next.
-fn turn(host: &dyn Host, court: &Court) -> usize {
+/// How many places the panel has moved on: one every round, so that the same text is seen with other eyes, and who failed
+/// twice in a row makes room for the next.
+fn turn(host: &dyn Host, court: &Court, round: u32) -> usize {
     let failed = seating::moved_on(host.settings(), court.spent.failures_in_a_row);
-    let degraded = usize::from(court.degraded > 0);
-    match failed + degraded {
-        0 => 0,
-        places if host.settings().agents.len() > 1 && host.patched("next-agent") => places,
-        _ => 0,
-    }
+    let places = failed + round as usize - 1;
+    if places > 0 && host.settings().agents.len() > 1 && host.patched("next-agent") { places } else { 0 }
 }
 
 fn seats(host: &dyn Host, court: &Court, round: u32) -> Vec<Role> {
@@ -288,8 +283,6 @@ struct New {
     raised: Vec<FindingId>,
     /// Known ones that turned out to matter more.
     grown: Vec<FindingId>,
-    /// How often a known one was raised again.
-    again: u32,
 }
 
 impl New {
@@ -312,14 +305,11 @@ fn judge(
     ground: &Ground<'_>,
 ) -> New {
     let merged = merge(&mut court.findings, answers, ground, host.now());
-    let mut new = New { raised: Vec::new(), grown: Vec::new(), again: 0 };
+    let mut new = New { raised: Vec::new(), grown: Vec::new() };
     for merged in merged {
         match merged {
             Merged::Joined { finding, severity, raiser } => {
                 host.note(Event::FindingJoined { finding, severity, raiser });
-                if !new.raised.contains(&finding) {
-                    new.again += 1;
-                }
                 let beside = Status::Deferred { why: Deferral::Goal };
                 if severity == Severity::Critical
                     && court.finding(finding).is_some_and(|f| f.status == beside)

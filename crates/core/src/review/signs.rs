@@ -24,7 +24,7 @@ use crate::finding::{Finding, Severity};
 pub struct Sheet {
     /// Of new findings that are believed.
     pub weight: u32,
-    /// Findings that were raised, new or again.
+    /// Claims that were raised, one a reviewer and finding: what three say is thrice as loud as what one dreams up.
     pub raised: u32,
     /// Of these: ungrounded or invalid.
     pub unbelieved: u32,
@@ -42,26 +42,23 @@ pub fn weight(severity: Severity) -> u32 {
 }
 
 impl Sheet {
-    /// Takes a new finding into account.
-    pub fn count(&mut self, finding: &Finding) {
-        self.raised += 1;
+    /// Takes into account what was raised about a finding in this round.
+    pub fn count(&mut self, finding: &Finding, round: u32) {
+        let voices = finding.raisers.iter().filter(|raiser| raiser.round == round).count() as u32;
+        let new = finding.raisers.first().is_some_and(|first| first.round == round);
+        self.raised += voices;
         if finding.status.is_refuted() {
-            self.unbelieved += 1;
-        } else {
+            self.unbelieved += voices;
+        } else if new {
             self.weight += weight(finding.severity);
         }
-    }
-
-    /// Takes one into account that was known and raised again.
-    pub fn count_again(&mut self) {
-        self.raised += 1;
     }
 }
 
 /// Why the panel is degraded, if it is.
 pub fn sign(last: Option<&Sheet>, now: &Sheet) -> Option<String> {
     if now.unbelieved * 2 > now.raised {
-        return Some(format!("{} of {} findings are not believed", now.unbelieved, now.raised));
+        return Some(format!("{} of {} claims are not believed", now.unbelieved, now.raised));
     }
     let last = last?;
     if now.all_fixed_before && now.weight > last.weight {

@@ -35,6 +35,9 @@ pub struct Tries {
     /// Findings that a fixer went in circles about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub circling: Vec<FindingId>,
+    /// Open findings whose evidence went with the repair of another.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<FindingId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -56,6 +56,7 @@ impl Sitting {
                     self.in_doubt += 1;
                     self.told.push(*finding);
                 }
+                Ruled::Person => {}
             },
             Event::FixersDealt { .. } => self.told.clear(),
             _ => {}
@@ -119,7 +120,7 @@ impl<W: Write> Lines<W> {
             Ruled::Ambiguous if ruling.to == Severity::Critical => {
                 format!("{finding} is critical and {}", ruling.says())
             }
-            Ruled::Ambiguous => format!("{finding} {}", ruling.says()),
+            Ruled::Ambiguous | Ruled::Person => format!("{finding} {}", ruling.says()),
         };
         let head = self.screen.wrap(6, &head);
         self.line(0, &head)?;
