@@ -1,8 +1,11 @@
 //! Reads BMAD's files: takes text, gives types. Starts nothing, opens nothing, knows no agent.
 //!
-//! So far it knows the one file that every era of BMAD has, `_bmad/bmm/config.yaml`. Boards, stories, epics and menus come
-//! with the workflows that need them.
+//! So far it knows the one file that every era of BMAD has, `_bmad/bmm/config.yaml`, and the list of a project's agents.
+//! Boards, stories, epics and menus come with the workflows that need them.
 
 mod config;
+mod csv;
+mod roster;
 
 pub use config::{CONFIG_PATH, OUTPUT_FOLDER, folder};
+pub use roster::{ROSTER_PATH, Roster, roster};

@@ -38,12 +38,13 @@ pub(crate) enum Item {
 impl Item {
     /// All of a run's settings, wherever they came from.
     pub fn of(settings: &Settings) -> Vec<Item> {
-        let agents = settings.agents.iter().filter_map(|agent| match &agent.driver {
-            DriverSpec::Command { argv } => {
-                Some(Item::Agent { name: agent.name.as_str().to_string(), argv: argv.clone() })
-            }
-            DriverSpec::Replay { .. } => None,
-        });
+        let agents =
+            settings.agents.iter().chain(&settings.reserves).filter_map(|agent| match &agent.driver {
+                DriverSpec::Command { argv } => {
+                    Some(Item::Agent { name: agent.name.as_str().to_string(), argv: argv.clone() })
+                }
+                DriverSpec::Replay { .. } => None,
+            });
         let verify = settings.verify.iter().map(|command| Item::Verify { command: command.clone() });
         agents.chain(verify).collect()
     }

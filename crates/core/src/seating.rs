@@ -40,10 +40,18 @@ pub fn seat(settings: &Settings, seat: usize, turn: usize) -> AgentName {
         .map_or_else(|| AgentName::new(""), |agent| agent.name.clone())
 }
 
-/// How many places to move on after failures in a row: none where the agent in the first seat has a stronger one to call.
-pub fn moved_on(settings: &Settings, failures: u32) -> usize {
-    let climbs = settings.agents.iter().any(|agent| agent.stronger.is_some());
-    if climbs { 0 } else { (failures / PATIENCE) as usize }
+/// The agent for a seat after failures in a row: one model up where the person named one, else the next.
+pub fn seat_after(settings: &Settings, at: usize, turn: usize, failures: u32) -> AgentName {
+    let agent = seat(settings, at, turn);
+    match climbed(settings, agent.clone(), failures) {
+        stronger if stronger != agent => stronger,
+        _ => seat(settings, at, turn + (failures / PATIENCE) as usize),
+    }
+}
+
+/// Whether somebody else could be asked.
+pub fn has_others(settings: &Settings) -> bool {
+    settings.agents.len() > 1 || settings.agents.iter().any(|agent| agent.stronger.is_some())
 }
 
 /// One model up after failures in a row, where the person named one.

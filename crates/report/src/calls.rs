@@ -93,7 +93,7 @@ pub fn calls(entries: &[Entry]) -> Vec<Call<'_>> {
 
 /// The driver's name as it stands in the journal, so that drivers of other builds have one too.
 fn driver(settings: Option<&Settings>, task: &Task) -> String {
-    let agent = settings.and_then(|settings| settings.agents.iter().find(|agent| agent.name == task.agent));
+    let agent = settings.and_then(|settings| settings.agent(&task.agent));
     let written = agent.and_then(|agent| serde_json::to_value(&agent.driver).ok());
     written
         .and_then(|value| value.get("driver")?.as_str().map(String::from))

@@ -88,9 +88,19 @@ impl<W: Write> Lines<W> {
         let limits = self.screen.paint(Style::Dim, &limits);
         self.line(0, &limits)?;
         let names: Vec<&str> = settings.agents.iter().map(|agent| agent.name.as_str()).collect();
+        let reserves: Vec<&str> = settings.reserves.iter().map(|agent| agent.name.as_str()).collect();
+        let behind = if reserves.is_empty() {
+            String::new()
+        } else {
+            format!(" · in reserve: {}", reserves.join(", "))
+        };
         let fixing = if settings.fix { "" } else { ", review only" };
-        let about =
-            format!("agents: {} · tier {} · goal {}{fixing}", names.join(", "), settings.tier, settings.goal);
+        let about = format!(
+            "agents: {}{behind} · tier {} · goal {}{fixing}",
+            names.join(", "),
+            settings.tier,
+            settings.goal
+        );
         let about = self.screen.paint(Style::Dim, &self.screen.wrap(0, &about));
         self.line(0, &about)
     }

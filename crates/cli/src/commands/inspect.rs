@@ -68,13 +68,15 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
 fn settings(all: bool, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let effective = settings::gather(project.root(), &context.wishes().given)?;
+    let survey = settings::survey(project.root(), &effective);
     let root = project.root().display().to_string();
     if context.json {
-        documents::print(&settings::Document::of_project(&effective, root))?;
+        documents::print(&settings::Document::of_project(&effective, &survey, root))?;
     } else {
         write!(stdout(), "{}", settings::draw(&effective, &root, all, &context.answers))?;
+        write!(stdout(), "{}", settings::draw_survey(&survey, &root, &context.answers))?;
     }
-    Ok(0)
+    Ok(if survey.problems.is_empty() { 0 } else { NEGATIVE })
 }
 
 /// Alone, and as strictly as where it stands: BMAD's own keys are no mistakes in BMAD's file.

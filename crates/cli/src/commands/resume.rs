@@ -14,7 +14,7 @@ use tribunal_report::escaped;
 use tribunal_runner::Runner;
 use tribunal_store::Store;
 
-use super::runs;
+use super::{review::point_out, runs};
 use crate::{
     complaint::Complaint,
     context::{Context, find_run},
@@ -115,6 +115,7 @@ fn reload(
         .flag("--agent", "agents.use", arguments.agent.clone())
         .set(&arguments.set)?;
     let mut resolved = resolve(root, pinned.subject.clone(), &wishes)?;
+    point_out(resolved.warnings.iter())?;
     // The tracker and the open questions stay where they are.
     resolved.settings.reviews.clone_from(&pinned.reviews);
     Ok(resolved)

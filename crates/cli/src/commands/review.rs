@@ -1,6 +1,7 @@
 //! `tribunal review PATH…`.
 
 use std::{
+    collections::BTreeSet,
     io::{Write, stderr, stdout},
     path::{Path, PathBuf},
 };
@@ -11,6 +12,7 @@ use tribunal_core::{
     brief::Brief,
     level::{Role, level_for, panel},
     reason::Reason,
+    seating,
     settings::Settings,
     subject::Subject,
     text::{count, find_section, sections},
@@ -94,6 +96,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     for path in &arguments.paths {
         jobs.push(prepare(path, arguments.section.as_deref(), &wishes, context)?);
     }
+    point_out(jobs.iter().flat_map(|(_, resolved, _)| &resolved.warnings))?;
     if !arguments.dry_run {
         for (project, resolved, _) in &jobs {
             trust::require(context, project.root(), &resolved.items)?;
@@ -159,6 +162,15 @@ fn check_templates(project: &Project) -> Result<(), Complaint> {
     Ok(())
 }
 
+/// What a person should know before something starts, once each.
+pub(super) fn point_out<'a>(warnings: impl Iterator<Item = &'a String>) -> Result<(), Complaint> {
+    let distinct: BTreeSet<&String> = warnings.collect();
+    for warning in distinct {
+        writeln!(stderr(), "[W] {}", escaped(warning))?;
+    }
+    Ok(())
+}
+
 /// As the settings call it.
 fn word(name: impl ValueEnum) -> Option<String> {
     name.to_possible_value().map(|value| value.get_name().to_string())
@@ -203,9 +215,9 @@ fn check_section(path: &str, text: &str, title: &str) -> Result<String, Complain
 fn plan(settings: &Settings, text: &str, context: &Context) -> Result<u8, Complaint> {
     let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
     let roles = panel(&settings.subject, level, settings.tier);
-    let seats = roles.iter().zip(settings.agents.iter().cycle());
+    let seats = roles.iter().enumerate();
     let panel: Vec<Seat> =
-        seats.map(|(role, agent)| Seat { role: *role, agent: agent.name.clone() }).collect();
+        seats.map(|(index, role)| Seat { role: *role, agent: seating::seat(settings, index, 0) }).collect();
     let plan = Plan {
         schema: "tribunal.plan/1",
         subject: settings.subject.clone(),

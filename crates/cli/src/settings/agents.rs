@@ -11,11 +11,12 @@ use super::{
     kind::Value,
     layers::{self, Effective, FILE, Layer},
     nearest,
+    read::{self, Problem},
     resolve::{list, place, text},
 };
 use crate::{complaint::Complaint, trust::Item};
 
-/// The names under `agents:`, in their order.
+/// The names under `agents:`, sorted.
 fn defined(effective: &Effective) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for path in effective.values.keys() {
@@ -25,10 +26,21 @@ fn defined(effective: &Effective) -> Vec<&str> {
             names.push(name);
         }
     }
+    names.sort_unstable();
     names
 }
 
-pub(super) fn agents(effective: &Effective, paced: bool, root: &Path) -> Result<Vec<AgentSpec>, Complaint> {
+/// Those who take part, and those who stand behind them.
+#[derive(Debug)]
+pub(super) struct Company {
+    pub agents: Vec<AgentSpec>,
+    pub reserves: Vec<AgentSpec>,
+}
+
+pub(super) fn company(effective: &Effective, paced: bool, root: &Path) -> Result<Company, Complaint> {
+    if let Some(complaint) = read::complaint(&problems(effective)) {
+        return Err(complaint);
+    }
     let defined = defined(effective);
     let used = match (list(effective, "agents.use"), defined.as_slice()) {
         (used, [only]) if used.is_empty() => vec![only.to_string()],
@@ -37,7 +49,79 @@ pub(super) fn agents(effective: &Effective, paced: bool, root: &Path) -> Result<
     if used.is_empty() {
         return Err(no_agent(root, &defined));
     }
-    used.iter().map(|name| agent(name, effective, paced, root)).collect()
+    let named = |name: &str| agent(name, effective, paced, root);
+    let agents = used.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut reserves: Vec<AgentSpec> = Vec::new();
+    for agent in &agents {
+        let mut above = agent.stronger.clone();
+        while let Some(name) = above {
+            if agents.iter().chain(&reserves).any(|known| known.name == name) {
+                break;
+            }
+            let reserve = named(name.as_str())?;
+            above = reserve.stronger.clone();
+            reserves.push(reserve);
+        }
+    }
+    Ok(Company { agents, reserves })
+}
+
+/// Names that lead nowhere: under `use`, and from one agent to a stronger one.
+pub(super) fn problems(effective: &Effective) -> Vec<Problem> {
+    let defined = defined(effective);
+    let mut problems = Vec::new();
+    for name in list(effective, "agents.use").iter().filter(|name| !defined.contains(&name.as_str())) {
+        let hint = match defined.as_slice() {
+            [] => format!("define it in {FILE}: agents: {{{name}: {{driver: command, argv: […]}}}}"),
+            known => meant(name, known),
+        };
+        let what = format!("there is no agent `{name}`");
+        problems.push(Problem::at(effective.origin("agents.use"), what, Some(hint)));
+    }
+    for name in &defined {
+        let path = format!("agents.{name}.stronger");
+        let Some(stronger) = text(effective, &path) else { continue };
+        let others: Vec<&str> = defined.iter().copied().filter(|other| other != name).collect();
+        let (what, hint) = if stronger == *name {
+            ("the agent itself".to_string(), "name another agent, or remove the line".to_string())
+        } else if !others.contains(&stronger) {
+            (format!("`{stronger}`, and there is no such agent"), meant(stronger, &others))
+        } else if let Some(circle) = circle(effective, name) {
+            let circle = circle.join("`, then `");
+            let hint = "let the strongest of them have no stronger one".to_string();
+            (format!("`{stronger}`, which leads back to it: `{circle}`, then `{name}` again"), hint)
+        } else {
+            continue;
+        };
+        problems.push(Problem::at(effective.origin(&path), format!("`{path}` is {what}"), Some(hint)));
+    }
+    problems
+}
+
+fn meant(name: &str, known: &[&str]) -> String {
+    match (nearest(name, known), known) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, []) => "define it under `agents:`; there is no other agent".to_string(),
+        (None, known) => format!("define it under `agents:`; defined are: {}", known.join(", ")),
+    }
+}
+
+/// The agents on the way from this one back to it. Told once, by the first of them.
+fn circle<'a>(effective: &'a Effective, name: &'a str) -> Option<Vec<&'a str>> {
+    let mut way = vec![name];
+    let mut at = name;
+    while let Some(next) = text(effective, &format!("agents.{at}.stronger")) {
+        if next == name {
+            return way.iter().all(|other| name <= *other).then_some(way);
+        }
+        // Somebody else's circle, which this agent only leads into.
+        if way.contains(&next) {
+            return None;
+        }
+        way.push(next);
+        at = next;
+    }
+    None
 }
 
 fn no_agent(root: &Path, defined: &[&str]) -> Complaint {
@@ -60,10 +144,6 @@ fn no_agent(root: &Path, defined: &[&str]) -> Complaint {
 }
 
 fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<AgentSpec, Complaint> {
-    let defined = defined(effective);
-    if !defined.contains(&name) {
-        return Err(unknown_agent(name, effective, &defined, root));
-    }
     let driver = driver(name, effective, paced)?;
     if let DriverSpec::Replay { script, .. } = &driver
         && !root.join(script).is_file()
@@ -73,24 +153,15 @@ fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<
             .why("Nothing was started.")
             .todo(format!("correct `script:` ({place})")));
     }
-    Ok(AgentSpec { name: AgentName::new(name), driver, provider: String::new(), stronger: None })
-}
-
-fn unknown_agent(name: &str, effective: &Effective, defined: &[&str], root: &Path) -> Complaint {
-    let asked = place(effective, "agents.use");
-    let complaint = Complaint::usage(format!("there is no agent `{name}`"))
-        .why(format!("It is asked for by {asked}. Nothing was started."));
-    match nearest(name, defined) {
-        Some(near) => complaint.todo(format!("did you mean `{near}`?")),
-        None if defined.is_empty() => {
-            let file = root.join(FILE);
-            complaint.todo(format!(
-                "define it in {}: agents: {{{name}: {{driver: command, argv: […]}}}}",
-                file.display()
-            ))
-        }
-        None => complaint.todo(format!("define it under `agents:`; defined are: {}", defined.join(", "))),
-    }
+    // One provider in two spellings is one voice.
+    let provider = text(effective, &format!("agents.{name}.provider")).unwrap_or_default();
+    let stronger = text(effective, &format!("agents.{name}.stronger"));
+    Ok(AgentSpec {
+        name: AgentName::new(name),
+        driver,
+        provider: provider.trim().to_lowercase(),
+        stronger: stronger.map(AgentName::new),
+    })
 }
 
 fn driver(name: &str, effective: &Effective, paced: bool) -> Result<DriverSpec, Complaint> {
@@ -104,7 +175,9 @@ fn driver(name: &str, effective: &Effective, paced: bool) -> Result<DriverSpec, 
     };
     match (text(effective, &at("driver")), script) {
         (None, _) => {
-            let key = if script.is_some() { "script" } else { "argv" };
+            let stands = |key: &&&str| effective.origin(&at(key)).is_some();
+            let key = ["script", "argv", "provider", "stronger"].iter().find(stands).copied();
+            let key = key.unwrap_or("driver");
             Err(wrong("it has no `driver`; write driver: command, or driver: replay", key))
         }
         (Some("command"), Some(_)) => Err(wrong("a `command` agent has `argv`, not `script`", "script")),

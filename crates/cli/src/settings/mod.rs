@@ -1,7 +1,7 @@
 //! Settings: what people wrote, in which layer, and what it means for one run.
 //!
 //! [`table`] knows every setting; [`tree`] reads YAML with its lines; [`read`] holds a file against the table; [`layers`]
-//! folds files, environment and flags; [`resolve`] and [`agents`] make a run's settings of it; [`show`] and [`schema`]
+//! folds files, environment and flags; [`resolve`], [`agents`] and [`roster`] make a run's settings of it; [`show`] and [`schema`]
 //! explain it to people and to editors. Unknown keys are refused with the line and the nearest known key. A run is pinned
 //! to what comes out here: editing a file does not change a run that has started. Which commands may run at all is not
 //! decided here, see `trust`.
@@ -12,6 +12,7 @@ mod kind;
 mod layers;
 mod read;
 mod resolve;
+mod roster;
 mod schema;
 mod show;
 mod table;
@@ -22,9 +23,9 @@ mod tree;
 pub(crate) use agents::{all_items, items_of_text, person_s_items};
 pub(crate) use layers::{FILE, Given, Layer, PREFIX, gather, of_the_person};
 pub(crate) use read::{Manner, read};
-pub(crate) use resolve::{Resolved, Wishes, mode, resolve};
+pub(crate) use resolve::{Resolved, Wishes, mode, resolve, survey};
 pub(crate) use schema::schema;
-pub(crate) use show::{Document, draw, draw_file};
+pub(crate) use show::{Document, draw, draw_file, draw_survey};
 
 /// The known name nearest to what was typed, if it is near enough to be a slip.
 pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {

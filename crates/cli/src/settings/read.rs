@@ -2,6 +2,7 @@
 
 use super::{
     kind::{Kind, Value},
+    layers::Origin,
     nearest,
     table::{self, NAME, Spelling},
     tree::{self, Entry, Form, Node},
@@ -307,6 +308,14 @@ pub(crate) fn complaint(problems: &[Problem]) -> Option<Complaint> {
 }
 
 impl Problem {
+    /// Something that is wrong only when all layers are seen together.
+    pub(super) fn at(origin: Option<&Origin>, what: String, hint: Option<String>) -> Problem {
+        let line = origin.and_then(|origin| origin.line);
+        let name = origin.map_or("the settings", |origin| origin.name.as_str());
+        let place = line.map_or(name.to_string(), |line| format!("{name}, line {line}"));
+        Problem { place, line, what, stands: None, hint }
+    }
+
     fn file(&self) -> Option<&str> {
         self.place.rsplit_once(", line ").map(|(file, _)| file)
     }

@@ -12,9 +12,11 @@ use tribunal_core::{
 use tribunal_report::Mode;
 
 use super::{
-    agents::{agents, items},
+    agents::{Company, company, items, problems},
     kind::Value,
     layers::{self, Effective, FILE, Flag, Given},
+    read::Problem,
+    roster::{self, Roster},
 };
 use crate::{complaint::Complaint, trust::Item};
 
@@ -60,11 +62,33 @@ pub(crate) struct Resolved {
     pub progress: Option<Mode>,
     /// What would run, and came with the project.
     pub items: Vec<Item>,
+    /// What a person should know before it starts.
+    pub warnings: Vec<String>,
+}
+
+/// What the settings come to beside their values.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    /// Why no review would start with them.
+    pub problems: Vec<Problem>,
+    pub roster: Roster,
+}
+
+/// For those who only want to see.
+pub(crate) fn survey(root: &Path, effective: &Effective) -> Survey {
+    Survey { problems: problems(effective), roster: roster(root, effective) }
+}
+
+fn roster(root: &Path, effective: &Effective) -> Roster {
+    roster::of_project(root, count(effective, "tasks.party_min_agents"))
 }
 
 pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<Resolved, Complaint> {
     let effective = layers::gather(root, &wishes.given)?;
-    let agents = agents(&effective, wishes.paced, root)?;
+    let Company { agents, reserves } = company(&effective, wishes.paced, root)?;
+    let Roster { personas, warning } = roster(root, &effective);
+    let mut tasks = tasks(&effective);
+    tasks.plans.roster = personas;
     let settings = Settings {
         subject,
         tier: u8::try_from(whole(&effective, "tier")).ok().and_then(Tier::new).unwrap_or_default(),
@@ -72,15 +96,15 @@ pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<
         goal: if is_word(&effective, "goal", "critical-only") { Goal::CriticalOnly } else { Goal::ZeroOpen },
         fix: !matches!(effective.get("fix"), Some(Value::Flag(false))),
         limits: limits(&effective),
-        tasks: tasks(&effective),
+        tasks,
         agents,
         verify: list(&effective, "verify"),
         reviews: reviews(&effective)?,
-        reserves: Vec::new(),
-        target_confidence: None,
+        reserves,
+        target_confidence: effective.get("target_confidence").map(|_| count(&effective, "target_confidence")),
     };
     let items = items(&effective, &settings);
-    Ok(Resolved { settings, progress: mode(&effective), items })
+    Ok(Resolved { settings, progress: mode(&effective), items, warnings: warning.into_iter().collect() })
 }
 
 /// How much is shown, for commands that start nothing anew.
@@ -157,7 +181,12 @@ fn tasks(effective: &Effective) -> TaskSettings {
         fixer_timeout_ms: ms(effective, "tasks.fixer_timeout"),
         idle_timeout_ms: ms(effective, "tasks.idle_timeout"),
         retry_after_ms: ms(effective, "tasks.retry_after"),
-        plans: PlanSettings::default(),
+        plans: PlanSettings {
+            min_agents: count(effective, "tasks.party_min_agents"),
+            max_rounds: count(effective, "tasks.party_max_rounds"),
+            min_methods: count(effective, "tasks.elicitation_min_methods"),
+            roster: Vec::new(),
+        },
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
+use tribunal_bmad::ROSTER_PATH;
 use tribunal_core::text::cut;
 use tribunal_report::{Screen, Style, escaped};
 
@@ -12,6 +13,8 @@ use super::{
     kind::{Kind, Value},
     layers::{Effective, Layer, Origin, variable_for},
     read::{Problem, Reading},
+    resolve::Survey,
+    roster::Roster,
     table::{self, Row},
 };
 
@@ -22,10 +25,20 @@ pub(crate) struct Document {
     /// The project, or the one file that was looked at.
     of: String,
     settings: Vec<Shown>,
-    /// What is wrong; only where one file was looked at.
+    /// What is wrong with the file, or with names that lead nowhere.
     problems: Vec<Wrong>,
     /// Keys that are BMAD's own.
     foreign: usize,
+    /// The project's own personas for parties; null: the built-in ones, or one file alone was looked at.
+    roster: Option<Personas>,
+    warnings: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Personas {
+    /// The file, relative to the project's root.
+    origin: &'static str,
+    names: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -46,27 +59,54 @@ struct Shown {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Wrong {
+    /// File with line, variable or flag.
+    place: String,
     line: Option<usize>,
     what: String,
     hint: Option<String>,
 }
 
 impl Document {
-    pub fn of_project(effective: &Effective, of: String) -> Document {
+    pub fn of_project(effective: &Effective, survey: &Survey, of: String) -> Document {
         let settings = lines(effective).into_iter().map(|line| line.document(&of)).collect();
-        Document { schema: "tribunal.settings/1", of, settings, problems: Vec::new(), foreign: 0 }
+        let Roster { personas, warning } = &survey.roster;
+        let names: Vec<String> = personas.iter().map(|persona| persona.name.clone()).collect();
+        Document {
+            schema: SCHEMA,
+            settings,
+            problems: survey.problems.iter().map(|problem| Wrong::of(problem, &of)).collect(),
+            of,
+            foreign: 0,
+            roster: (!names.is_empty()).then_some(Personas { origin: ROSTER_PATH, names }),
+            warnings: warning.iter().cloned().collect(),
+        }
     }
 
     pub fn of_file(reading: &Reading, of: String, layer: Layer) -> Document {
         let settings = found(reading, &of, layer).into_iter().map(|line| line.document("")).collect();
-        let problems = reading.problems.iter().map(|problem| Wrong {
+        let problems = reading.problems.iter().map(|problem| Wrong::of(problem, "")).collect();
+        let foreign = reading.foreign;
+        Document { schema: SCHEMA, of, settings, problems, foreign, roster: None, warnings: Vec::new() }
+    }
+}
+
+const SCHEMA: &str = "tribunal.settings/1";
+
+impl Wrong {
+    fn of(problem: &Problem, root: &str) -> Wrong {
+        Wrong {
+            place: within(root, &problem.place),
             line: problem.line,
             what: problem.what.clone(),
             hint: problem.hint.clone(),
-        });
-        let problems = problems.collect();
-        Document { schema: "tribunal.settings/1", of, settings, problems, foreign: reading.foreign }
+        }
     }
+}
+
+/// Files of the project by their names in it.
+fn within(root: &str, place: &str) -> String {
+    let inside = place.strip_prefix(root).filter(|_| !root.is_empty());
+    inside.map_or(place, |rest| rest.trim_start_matches('/')).to_string()
 }
 
 /// One setting, ready to be shown.
@@ -89,15 +129,8 @@ impl Line {
         }
     }
 
-    /// Files of the project by their names in it.
     fn origin(&self, root: &str) -> String {
-        match &self.set {
-            Some((_, origin)) => {
-                let said = origin.to_string();
-                said.strip_prefix(root).map_or(said.clone(), |rest| rest.trim_start_matches('/').to_string())
-            }
-            None => "not set".to_string(),
-        }
+        self.set.as_ref().map_or("not set".to_string(), |(_, origin)| within(root, &origin.to_string()))
     }
 
     fn document(&self, root: &str) -> Shown {
@@ -194,6 +227,23 @@ pub(crate) fn draw(effective: &Effective, root: &str, all: bool, screen: &Screen
     out
 }
 
+/// What the settings come to: the personas, if they are the project's own, and what is wrong.
+pub(crate) fn draw_survey(survey: &Survey, root: &str, screen: &Screen) -> String {
+    let mut out = String::new();
+    let names: Vec<&str> = survey.roster.personas.iter().map(|persona| persona.name.as_str()).collect();
+    if !names.is_empty() {
+        let text = format!("personas of parties, from {ROSTER_PATH}: {}", names.join(", "));
+        let _ = writeln!(out, "{}", screen.wrap(0, &escaped(&text)));
+    }
+    if let Some(warning) = &survey.roster.warning {
+        let _ = writeln!(out, "{}", screen.wrap(0, &escaped(&format!("[W] {warning}"))));
+    }
+    for problem in &survey.problems {
+        draw_problem(&mut out, &within(root, &problem.place), problem, screen);
+    }
+    out
+}
+
 /// Cut to the screen; unlike [`Screen::fit`] it leaves the blanks of columns alone.
 fn fitting(screen: &Screen, line: &str) -> String {
     screen.width.map_or(line.to_string(), |width| cut(line, width.saturating_sub(1)))
@@ -212,9 +262,15 @@ fn draw_line(out: &mut String, line: &Line, root: &str, screen: &Screen) {
     let origin = escaped(&line.origin(root));
     match screen.width {
         Some(narrow) if narrow < 100 => {
-            let value = cut(&line.value(), 14);
-            let head = format!("{mark} {name:<24} {value:<14} {origin}");
-            let _ = writeln!(out, "{}", screen.paint(style, &fitting(screen, &head)));
+            let value = cut(&line.value(), 13);
+            let head = format!("{mark} {name:<24} {value:<14}");
+            // Where it comes from is what people look for: it is never cut.
+            let fits = head.chars().count() + 1 + origin.chars().count() < narrow;
+            let (head, below) = if fits { (format!("{head} {origin}"), None) } else { (head, Some(origin)) };
+            let _ = writeln!(out, "{}", screen.paint(style, &fitting(screen, head.trim_end())));
+            if let Some(origin) = below {
+                let _ = writeln!(out, "    {}", screen.paint(style, &origin));
+            }
             let _ = writeln!(out, "{}", screen.paint(Style::Dim, &screen.wrap(4, &allowed)));
         }
         _ => {
@@ -236,7 +292,8 @@ pub(crate) fn draw_file(reading: &Reading, name: &str, screen: &Screen) -> Strin
         let _ = writeln!(out, "{}", fitting(screen, text.trim_end()));
     }
     for problem in &reading.problems {
-        draw_problem(&mut out, problem, screen);
+        let place = problem.line.map(|line| format!("line {line}")).unwrap_or_default();
+        draw_problem(&mut out, &place, problem, screen);
     }
     let _ = writeln!(out, "settings: {}, problems: {}", reading.found.len(), reading.problems.len());
     if reading.foreign > 0 {
@@ -245,9 +302,9 @@ pub(crate) fn draw_file(reading: &Reading, name: &str, screen: &Screen) -> Strin
     out
 }
 
-fn draw_problem(out: &mut String, problem: &Problem, screen: &Screen) {
-    let line = problem.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-    let _ = writeln!(out, "[!] {line}{}", escaped(&problem.what));
+fn draw_problem(out: &mut String, place: &str, problem: &Problem, screen: &Screen) {
+    let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
+    let _ = writeln!(out, "[!] {}", escaped(&format!("{place}{}", problem.what)));
     if let Some(hint) = &problem.hint {
         let _ = writeln!(out, "{}", screen.wrap(4, hint));
     }

@@ -5,18 +5,20 @@ use std::fs;
 use tribunal_core::{
     level::{Goal, Level},
     limits::Limits,
-    settings::{Settings, TaskSettings},
+    settings::{AgentSpec, Settings, TaskSettings},
     subject::Subject,
 };
-use tribunal_report::Mode;
+use tribunal_report::{Mode, Screen};
 
 use super::{
     kind::{Kind, Value},
     layers::{Effective, FILE, Given, Layer, gather},
     read::{Manner, read, read_given},
     resolve::{Wishes, mode, resolve},
+    show::draw,
     table,
 };
+use crate::trust::Item;
 
 /// A project with these files.
 fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -163,12 +165,12 @@ const REVIEW_LOOP: &str = r#"
       party:
         model: sonnet
         timeout: 180
-        min_agents: 3
-        max_rounds: 3
+        min_agents: 5
+        max_rounds: 1
       elicitation:
         model: sonnet
         timeout: 130
-        min_methods: 3
+        min_methods: 4
       fixer:
         model: sonnet
         timeout: 140
@@ -191,6 +193,8 @@ fn is_pasted(settings: &Settings, output_folder: &str) {
     assert_eq!((tasks.reviewer_timeout_ms, tasks.party_timeout_ms), (120_000, 180_000));
     assert_eq!((tasks.elicitation_timeout_ms, tasks.fixer_timeout_ms), (Some(130_000), 140_000));
     assert_eq!((tasks.required_issues, tasks.max_issues_per_agent, tasks.max_concurrent_fixers), (4, 6, 4));
+    let plans = &tasks.plans;
+    assert_eq!((plans.min_agents, plans.max_rounds, plans.min_methods), (5, 1, 4));
     assert_eq!(settings.reviews, format!("{output_folder}/found"));
 }
 
@@ -292,6 +296,151 @@ fn an_agent_that_is_defined_anew_is_not_mixed_with_the_one_before() {
     let resolved = resolve(here.path(), Subject::at("plan.md", None), &wishes).unwrap();
     assert_eq!(resolved.settings.level, Some(Level::Dual));
     assert_eq!(resolved.items.len(), 1, "the project's command is the one that would run");
+}
+
+/// Three agents, each behind the one before it.
+const LADDER: &str = "agents:
+  use: [fast]
+  fast: {driver: command, argv: [f], provider: ' Acme ', stronger: big}
+  big: {driver: command, argv: [b], provider: acme, stronger: huge}
+  huge: {driver: command, argv: [h]}
+  idle: {driver: command, argv: [i], stronger: big}
+";
+
+#[test]
+fn a_stronger_agent_that_is_not_used_stands_in_reserve_with_its_own() {
+    let names = |specs: &[AgentSpec]| -> Vec<String> {
+        specs.iter().map(|spec| format!("{} of {}", spec.name, spec.provider())).collect()
+    };
+    let pinned = settings(&[(FILE, LADDER)]);
+    assert_eq!(names(&pinned.agents), ["fast of acme"]);
+    assert_eq!(names(&pinned.reserves), ["big of acme", "huge of huge"]);
+    let stronger = |spec: &AgentSpec| spec.stronger.as_ref().map(ToString::to_string);
+    assert_eq!(stronger(&pinned.agents[0]).as_deref(), Some("big"));
+    assert_eq!(stronger(&pinned.reserves[0]).as_deref(), Some("huge"));
+
+    let both = LADDER.replace("use: [fast]", "use: [idle, fast, huge]");
+    let pinned = settings(&[(FILE, &both)]);
+    assert_eq!(names(&pinned.agents), ["idle of idle", "fast of acme", "huge of huge"]);
+    assert_eq!(names(&pinned.reserves), ["big of acme"], "once, and not those who take part anyway");
+}
+
+#[test]
+fn a_command_in_reserve_needs_trust_like_any_other() {
+    let folder = project(&[(FILE, LADDER)]);
+    let resolved = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap();
+    let commands: Vec<String> = resolved.items.iter().map(Item::command).collect();
+    assert_eq!(commands, ["f", "b", "h"]);
+}
+
+#[test]
+fn a_reserve_is_held_to_the_same_rules_as_an_agent_that_takes_part() {
+    let broken = LADDER.replace("huge: {driver: command, argv: [h]}", "huge: {provider: acme}");
+    let folder = project(&[(FILE, &broken)]);
+    let complaint = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap_err();
+    assert!(complaint.what.contains("agent `huge`: it has no `driver`"), "{complaint}");
+    assert!(complaint.to_string().contains("tribunal.yaml:5"), "{complaint}");
+}
+
+#[test]
+fn names_that_lead_nowhere_are_told_all_at_once_with_their_lines() {
+    let text = "agents:
+  use: [a, absent]
+  a: {driver: command, argv: [x], stronger: a}
+  big: {driver: command, argv: [x], stronger: biger}
+  bigger: {driver: command, argv: [x], stronger: zzz}
+  one: {driver: command, argv: [x], stronger: two}
+  two: {driver: command, argv: [x], stronger: three}
+  three: {driver: command, argv: [x], stronger: one}
+  into: {driver: command, argv: [x], stronger: one}
+";
+    let folder = project(&[(FILE, text)]);
+    let complaint = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap_err();
+    let said = complaint.to_string().replace(&folder.path().display().to_string(), "[project]");
+    insta::assert_snapshot!(said, @r"
+    [!] [project]/tribunal.yaml, line 2: there is no agent `absent`
+        Nothing was started.
+        Also wrong:
+          line 3: `agents.a.stronger` is the agent itself
+            name another agent, or remove the line
+          line 4: `agents.big.stronger` is `biger`, and there is no such agent
+            did you mean `bigger`?
+          line 5: `agents.bigger.stronger` is `zzz`, and there is no such agent
+            define it under `agents:`; defined are: a, big, into, one, three, two
+          line 6: `agents.one.stronger` is `two`, which leads back to it: `one`, then `two`, then `three`, then `one` again
+            let the strongest of them have no stronger one
+        1. define it under `agents:`; defined are: a, big, bigger, into, one, three, two
+    ");
+}
+
+#[test]
+fn an_agent_that_nobody_defined_is_told_where_it_is_asked_for() {
+    let said = |text: &str, agent: Option<&str>| {
+        let folder = project(&[(FILE, text)]);
+        let wishes = Wishes::default().flag("--agent", "agents.use", agent.map(String::from));
+        resolve(folder.path(), Subject::at("plan.md", None), &wishes).unwrap_err().to_string()
+    };
+    insta::assert_snapshot!(said(AGENT, Some("mein")), @r"
+    [!] --agent: there is no agent `mein`
+        Nothing was started.
+        1. did you mean `mine`?
+    ");
+    insta::assert_snapshot!(said("tier: 1\n", Some("claude")), @r"
+    [!] --agent: there is no agent `claude`
+        Nothing was started.
+        1. define it in tribunal.yaml: agents: {claude: {driver: command, argv: […]}}
+    ");
+}
+
+#[test]
+fn the_roster_of_the_project_is_pinned_and_a_bad_one_is_only_a_warning() {
+    let manifest = "_bmad/_config/agent-manifest.csv";
+    let resolved = |text: &str| {
+        let folder = project(&[(FILE, AGENT), (manifest, text)]);
+        resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap()
+    };
+    let good = resolved("name,title,role\na,Clerk,bills\nb,Cook,food\nc,Pilot,charts\n");
+    let roster = &good.settings.tasks.plans.roster;
+    assert_eq!(
+        roster.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        "Clerk (bills), Cook (food), Pilot (charts)"
+    );
+    assert_eq!(good.warnings, [""; 0]);
+    let bad = resolved("this is no manifest");
+    assert_eq!(bad.settings.tasks, TaskSettings::default());
+    assert_eq!(bad.warnings.len(), 1, "{:?}", bad.warnings);
+}
+
+#[test]
+fn the_wanted_confidence_is_pinned_only_if_somebody_set_it() {
+    assert_eq!(settings(&[(FILE, AGENT)]).target_confidence, None);
+    assert_eq!(settings(&[(FILE, &format!("{AGENT}target_confidence: 80\n"))]).target_confidence, Some(80));
+}
+
+#[test]
+fn on_a_narrow_screen_values_are_cut_and_origins_are_not() {
+    let user = "a-home/with-a-long-name/config/tribunal/settings.yaml";
+    let folder =
+        project(&[(user, "limits: {max_cost: 2}\n"), (FILE, "tier: 1\nverify: [make a very long check]\n")]);
+    let given = Given { user_file: Some(folder.path().join(user)), ..Given::default() };
+    let effective = gather(folder.path(), &given).unwrap();
+    let screen = Screen { width: Some(60), ..Screen::default() };
+    let drawn = draw(&effective, &folder.path().display().to_string(), false, &screen);
+    let shown = |name: &str| {
+        let lines = drawn.lines().skip_while(|line| !line.contains(name)).take(3);
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    insta::assert_snapshot!(shown("verify"), @r"
+    * verify                   [make a very…  tribunal.yaml:2
+        a list, [a, b]
+      output_folder            -              not set
+    ");
+    insta::assert_snapshot!(shown("max_cost"), @r"
+    * max_cost                 2.00
+        a-home/with-a-long-name/config/tribunal/settings.yaml:1
+        an amount of money, more than 0
+    ");
+    assert!(drawn.lines().all(|line| line.chars().count() < 60), "{drawn}");
 }
 
 #[test]

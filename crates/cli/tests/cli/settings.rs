@@ -112,6 +112,9 @@ fn the_settings_in_force_read_well() {
       required_issues          3              default                  a whole number, 0 to 20
       max_concurrent_fixers    3              default                  a whole number, 1 to 16
       max_issues_per_agent     5              default                  a whole number, 1 to 50
+      party_min_agents         3              default                  a whole number, 1 to 5
+      party_max_rounds         3              default                  a whole number, 1 to 100
+      elicitation_min_methods  3              default                  a whole number, 1 to 5
       reviewer_timeout         900 s          default                  seconds, 1 to 86400
       party_timeout            1200 s         default                  seconds, 1 to 86400
       elicitation_timeout      -              not set                  seconds, 1 to 86400
@@ -123,7 +126,7 @@ fn the_settings_in_force_read_well() {
     accepted; not used by this version:
     * progress.sound_alerts                         true           tribunal.yaml:4          true | false
 
-    * set by somebody (6); the others are defaults. 36 more are accepted and not used by this version: --all
+    * set by somebody (6); the others are defaults. 34 more are accepted and not used by this version: --all
     ");
 }
 
@@ -180,4 +183,136 @@ fn the_schema_knows_what_the_reader_knows() {
     ] {
         assert!(!fits(wrong), "{wrong}");
     }
+}
+
+/// `fast` answers in one seat and dies in the other two, `big` answers in all.
+fn ladder(sandbox: &Sandbox) {
+    sandbox.write(
+        "weak.yaml",
+        "tasks: [{task: '*/review/party', steps: [{findings: []}]}, {task: '*', steps: [{exit: 41}]}]\n",
+    );
+    sandbox.write(
+        "tribunal.yaml",
+        "tier: 2\nagents:\n  use: [fast]\n  fast: {driver: replay, script: weak.yaml, provider: acme, stronger: big}\n  \
+         big: {driver: replay, script: script.yaml, provider: acme}\ntasks: {retry_after: 0, required_issues: 0}\n",
+    );
+}
+
+#[test]
+fn a_stronger_agent_takes_over_from_one_that_failed_twice() {
+    let sandbox = Sandbox::scripted(QUIET);
+    ladder(&sandbox);
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert!(ran.err.contains("agents: fast · in reserve: big · tier 2"), "{}", ran.err);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let calls = sandbox.run(&["log", "--prompts"]).out;
+    let mut by: Vec<String> = Vec::new();
+    for line in calls.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        by.push(format!("{} {} {}", words[0].split('/').next().unwrap(), words[1], words[2]));
+    }
+    by.dedup();
+    assert_eq!(by, ["round-1 fast replay", "round-2 big replay"], "{calls}");
+}
+
+#[test]
+fn a_command_in_reserve_is_asked_about_before_anything_runs() {
+    let sandbox = Sandbox::scripted(QUIET).wary();
+    ladder(&sandbox);
+    let settings = sandbox
+        .read("tribunal.yaml")
+        .replace("big: {driver: replay, script: script.yaml", "big: {driver: command, argv: [touch, trace]");
+    sandbox.write("tribunal.yaml", &settings);
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("agent `big`: touch trace"), "{}", ran.err);
+    assert!(!sandbox.path(".tribunal").exists());
+}
+
+#[test]
+fn a_plan_seats_agents_of_different_providers_as_the_run_will() {
+    let sandbox = Sandbox::scripted(QUIET);
+    let agent =
+        |name: &str, of: &str| format!("  {name}: {{driver: replay, script: script.yaml, provider: {of}}}\n");
+    let settings = format!(
+        "tier: 2\nagents:\n  use: [one, two, other]\n{}{}{}",
+        agent("one", "Acme"),
+        agent("two", "acme"),
+        agent("other", "globex")
+    );
+    sandbox.write("tribunal.yaml", &settings);
+    let plan = sandbox.json(&["review", "plan.md", "--dry-run"]);
+    let agents: Vec<&str> =
+        plan["panel"].as_array().unwrap().iter().map(|seat| seat["agent"].as_str().unwrap()).collect();
+    assert_eq!(agents, ["one", "other", "two"]);
+}
+
+const MANIFEST: &str = "_bmad/_config/agent-manifest.csv";
+const TEAM: &str = "name,displayName,title,icon,role,identity,communicationStyle,principles,module,path\r\n\
+    \"bmad-master\",\"M\",\"BMad Master\",\"x\",\"Runs it all\",\"i\",\"c\",\"p\",\"core\",\"a.md\"\r\n\
+    \"clerk\",\"Ada\",\"Billing Clerk\",\"x\",\"Invoices &amp; refunds\",\"i\",\"c\",\"p\",\"bmm\",\"b.md\"\r\n\
+    \"cook\",\"Ben\",\"Ship&apos;s Cook\",\"x\",\"Food, and who eats it\",\"i\",\"c\",\"p\",\"bmm\",\"c.md\"\r\n\
+    \"pilot\",\"Cid\",\"Pilot\",\"x\",\"Says \"\"no\"\" to reefs\",\"i\",\"c\",\"p\",\"bmm\",\"d.md\"\r\n";
+
+#[test]
+fn a_party_is_played_by_the_project_s_own_team() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.write(MANIFEST, TEAM);
+    let shown = sandbox.run(&["inspect", "settings"]).out;
+    let line =
+        "personas of parties, from _bmad/_config/agent-manifest.csv: Billing Clerk, Ship's Cook, Pilot\n";
+    assert!(shown.ends_with(line), "{shown}");
+    let document = sandbox.json(&["inspect", "settings"]);
+    assert_eq!(document["roster"]["origin"], MANIFEST);
+    assert_eq!(document["roster"]["names"][2], "Pilot");
+
+    sandbox.run(&["review", "plan.md", "--level", "dual", "--no-fix"]);
+    // What was pinned holds, whatever becomes of the file.
+    fs::remove_file(sandbox.path(MANIFEST)).unwrap();
+    let events = serde_json::to_string(&sandbox.events(&["log", &sandbox.last_run()])).unwrap();
+    for persona in [
+        r#"{"focus":"Invoices & refunds","name":"Billing Clerk"}"#,
+        r#"{"focus":"Says \"no\" to reefs","name":"Pilot"}"#,
+    ] {
+        assert!(events.contains(persona), "{persona}: {events}");
+    }
+    assert!(events.contains(r#""plan":"party""#) && !events.contains("product manager"), "{events}");
+}
+
+#[test]
+fn a_team_that_cannot_be_read_is_pointed_out_and_the_review_goes_on() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.write(MANIFEST, "no,team\n");
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let warning = "[W] _bmad/_config/agent-manifest.csv has no column `title`, `displayName` or `name`; parties use the \
+                   built-in personas\n";
+    assert!(ran.err.starts_with(warning), "{}", ran.err);
+    let shown = sandbox.run(&["inspect", "settings"]);
+    assert!(shown.code == Some(0) && shown.out.ends_with(warning), "{}", shown.out);
+    assert_eq!(sandbox.json(&["inspect", "settings"])["roster"], Value::Null);
+}
+
+#[test]
+fn agents_that_nobody_defined_are_shown_as_what_is_wrong() {
+    let sandbox = Sandbox::scripted(QUIET);
+    sandbox.write(
+        "tribunal.yaml",
+        "agents:\n  use: [nope]\n  scripted: {driver: replay, script: script.yaml, stronger: scriptde}\n  \
+         scripted-2: {driver: replay, script: script.yaml}\n",
+    );
+    let ran = sandbox.run(&["inspect", "settings"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    let (_, problems) = ran.out.split_once("--all\n").unwrap();
+    insta::assert_snapshot!(problems, @r"
+    [!] tribunal.yaml, line 2: there is no agent `nope`
+        define it under `agents:`; defined are: scripted, scripted-2
+    [!] tribunal.yaml, line 3: `agents.scripted.stronger` is `scriptde`, and there is no such agent
+        did you mean `scripted-2`?
+    ");
+    assert!(ran.out.contains("* use                      [nope]         tribunal.yaml:2"), "{}", ran.out);
+    let document = sandbox.json(&["inspect", "settings"]);
+    assert_eq!(document["problems"][1]["line"], 3);
+    assert_eq!(document["problems"][1]["place"], "tribunal.yaml, line 3");
+    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(2));
 }

@@ -73,11 +73,10 @@ pub(super) async fn review_round(
     };
 
     let mut sheet = Sheet { all_fixed_before: court.is_all_fixed(), ..Sheet::default() };
-    let turn = turn(host, court, round);
+    let (turn, failures) = turn(host, court, round);
     let fuller = host.patched("fuller-briefs");
     let asked = roles.iter().enumerate().map(|(index, role)| {
-        let mut agent = seating::seat(settings, index, turn);
-        agent = seating::climbed(settings, agent, court.spent.failures_in_a_row);
+        let agent = seating::seat_after(settings, index, turn, failures);
         let mut task = task(court, settings, round, *role, agent);
         if fuller {
             fill(&mut task.brief, host, court, &text);
@@ -90,7 +89,14 @@ pub(super) async fn review_round(
             return Ok(Some(ending));
         }
         let fault = seats.iter().find_map(|seat| seat.came.fault.clone());
+        let hopeless = fault.as_ref().is_some_and(Fault::is_environment);
         let detail = fault.map_or_else(String::new, |fault| fault.detail);
+        if !hopeless && seating::has_others(settings) && host.patched("ask-others") {
+            host.note(Event::Warned {
+                text: format!("no reviewer answered: {detail}; the round is held again"),
+            });
+            return Ok(None);
+        }
         return Ok(Some(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}"))));
     };
     court.round = round;
@@ -139,12 +145,16 @@ fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Option<Ending> {
     None
 }
 
-/// How many places the panel has moved on: one every round, so that the same text is seen with other eyes, and who failed
-/// twice in a row makes room for the next.
-fn turn(host: &dyn Host, court: &Court, round: u32) -> usize {
-    let failed = seating::moved_on(host.settings(), court.spent.failures_in_a_row);
-    let places = failed + round as usize - 1;
-    if places > 0 && host.settings().agents.len() > 1 && host.patched("next-agent") { places } else { 0 }
+/// How many places the panel has moved on (one every round, so that the same text is seen with other eyes), and how many
+/// failures in a row call for somebody else.
+fn turn(host: &dyn Host, court: &Court, round: u32) -> (usize, u32) {
+    let (places, failures) = (round as usize - 1, court.spent.failures_in_a_row);
+    let moves = places > 0 || failures > 1;
+    if moves && seating::has_others(host.settings()) && host.patched("next-agent") {
+        (places, failures)
+    } else {
+        (0, 0)
+    }
 }
 
 fn seats(host: &dyn Host, court: &Court, round: u32) -> Vec<Role> {

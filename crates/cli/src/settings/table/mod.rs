@@ -194,6 +194,6 @@ mod tests {
             "limits.max_review_rounds"
         );
         assert!(at("agents.mine").is_none() && is_section("agents.mine"));
-        assert_eq!(keys_below("agents.mine"), ["driver", "argv", "script"]);
+        assert_eq!(keys_below("agents.mine"), ["driver", "argv", "script", "provider", "stronger"]);
     }
 }

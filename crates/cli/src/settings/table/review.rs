@@ -1,11 +1,15 @@
 //! What a review uses.
 
-use super::{Row, read_as, row, same, weak};
+use tribunal_core::plan::MOST;
+
+use super::{Row, later, read_as, row, same, weak};
 use crate::settings::kind::Kind;
 
 const COUNT: Kind = Kind::Whole { min: 1, max: 100 };
 const TIER: Kind = Kind::Whole { min: 0, max: 4 };
 const TIMEOUT: Kind = Kind::Seconds { min: 1 };
+/// A plan never has more; see `core::plan`.
+const AT_LEAST: Kind = Kind::Whole { min: 1, max: MOST as u64 };
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
@@ -13,6 +17,7 @@ pub(super) const ROWS: &[Row] = &[
         .also(&[read_as("automation.tier", Kind::TierOrSuggested), weak("defaults.default_tier", TIER)]),
     row("level", Kind::Words(&["minimal", "dual", "full"]), "", "How big the panel is; else it follows from the tier"),
     row("goal", Kind::Words(&["zero-open", "critical-only"]), "zero-open", "When a review is good"),
+    row("target_confidence", Kind::Percent, "", "What confidence must come to before a review is called resolved; else it is only shown"),
     row("fix", Kind::Flag, "true", "Whether findings are fixed; false reviews only"),
     row("verify", Kind::List, "[]", "Checks that must pass before a fix lands, run by `sh -c` in a private copy of the project"),
     row("output_folder", Kind::Folder, "", "Where documents go; else BMAD's output folder, else .tribunal"),
@@ -24,6 +29,8 @@ pub(super) const ROWS: &[Row] = &[
     row("agents.NAME.driver", Kind::Words(&["command", "replay"]), "", "How the agent is driven"),
     row("agents.NAME.argv", Kind::List, "", "For `command`: the program and its arguments; it reads the prompt from standard input"),
     row("agents.NAME.script", Kind::Text, "", "For `replay`: a script, relative to the project"),
+    row("agents.NAME.provider", Kind::Text, "", "Whose model it asks; agents of one provider are one voice. Else its own name"),
+    row("agents.NAME.stronger", Kind::Text, "", "The agent that takes its tasks after two failures in a row; it need not be under `use`"),
 
     row("limits.max_review_rounds", COUNT, "3", "Rounds of a review")
         .also(&[same("review_loop.limits.max_review_rounds")]),
@@ -47,6 +54,12 @@ pub(super) const ROWS: &[Row] = &[
         .also(&[same("review_loop.limits.max_concurrent_fixers")]),
     row("tasks.max_issues_per_agent", Kind::Whole { min: 1, max: 50 }, "5", "Findings one fixer gets at once")
         .also(&[same("review_loop.subagents.fixer.max_issues_per_agent")]),
+    row("tasks.party_min_agents", AT_LEAST, "3", "Personas in a party, at least")
+        .also(&[same("review_loop.subagents.party.min_agents")]),
+    row("tasks.party_max_rounds", COUNT, "3", "Rounds of cross-examination in a party, at most")
+        .also(&[same("review_loop.subagents.party.max_rounds")]),
+    row("tasks.elicitation_min_methods", AT_LEAST, "3", "Methods of an elicitation, at least")
+        .also(&[same("review_loop.subagents.elicitation.min_methods")]),
     row("tasks.reviewer_timeout", TIMEOUT, "900", "How long a reviewer may take")
         .also(&[same("review_loop.subagents.adversarial.timeout")]),
     row("tasks.party_timeout", TIMEOUT, "1200", "How long the party may take")
