@@ -91,7 +91,7 @@ fn a_fixer_that_touches_other_files_is_not_landed() {
 "
     ));
     let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
     assert!(ran.err.contains("it changed other.md, which it may not"), "{}", ran.err);
     assert!(sandbox.read("plan.md").contains("It shall be fast."));
     assert!(!sandbox.path("other.md").exists());
@@ -118,7 +118,7 @@ fn a_fix_that_destroys_the_document_is_not_landed() {
         let sandbox = fixer(steps);
         let before = sandbox.read("plan.md");
         let ran = sandbox.run(&["review", "plan.md"]);
-        assert_eq!(ran.code, Some(4), "{}", ran.err);
+        assert_eq!(ran.code, Some(3), "{}", ran.err);
         assert!(ran.err.contains(says), "{}", ran.err);
         assert_eq!(sandbox.read("plan.md"), before);
     }
@@ -156,7 +156,7 @@ fn line_ends_stay_as_they_were() {
 fn a_fixer_that_writes_what_is_no_text_is_refused_and_not_the_environment_s_fault() {
     let sandbox = shell_agent("printf '# Plan\\n\\377\\n' > plan.md");
     let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
     assert!(ran.err.contains("what it made of plan.md is no UTF-8"), "{}", ran.err);
 }
 
@@ -229,7 +229,7 @@ fn a_link_in_the_place_of_the_document_is_not_landed() {
     let sandbox = shell_agent("ln -sf /etc/passwd plan.md");
     let before = sandbox.read("plan.md");
     let ran = sandbox.run(&["review", "plan.md"]);
-    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
     assert!(ran.err.contains("it put something else in the place of plan.md"), "{}", ran.err);
     assert_eq!(sandbox.read("plan.md"), before);
 }

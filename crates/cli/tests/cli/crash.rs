@@ -34,7 +34,7 @@ fn result(sandbox: &Sandbox) -> Result {
         .read("_bmad-output/reviews/prd-issues.md")
         .lines()
         .filter(|line| {
-            !line.starts_with("Generated:") && !line.contains("rev ") && !line.contains("tribunal: content")
+            !line.starts_with("Generated:") && !line.contains("rev ") && !line.starts_with("<!-- tribunal: ")
         })
         // Which of the fixers did it depends on who was faster.
         .map(|line| if line.contains("/fix/") { line.split(" (").next().unwrap() } else { line })

@@ -47,7 +47,7 @@ fn its_tracker_reads_well() {
     let tracker = sandbox.read("_bmad-output/reviews/prd-issues.md");
     let steady: Vec<&str> = tracker
         .lines()
-        .filter(|line| !line.starts_with("Generated:") && !line.starts_with("<!-- tribunal: content"))
+        .filter(|line| !line.starts_with("Generated:") && !line.starts_with("<!-- tribunal: "))
         // Who fixed what depends on which fixer was faster.
         .filter(|line| !line.contains("/fix/"))
         .collect();

@@ -92,6 +92,7 @@ fn the_settings_in_force_read_well() {
     * tier                     1              tribunal.yaml:1          a whole number, 0 to 4
       level                    -              not set                  minimal | dual | full
       goal                     zero-open      default                  zero-open | critical-only
+      target_confidence        -              not set                  a percentage, 0 to 100
       fix                      true           default                  true | false
     * verify                   [make test]    tribunal.yaml:3          a list, [a, b]
       output_folder            -              not set                  a folder in the project
@@ -126,7 +127,7 @@ fn the_settings_in_force_read_well() {
     accepted; not used by this version:
     * progress.sound_alerts                         true           tribunal.yaml:4          true | false
 
-    * set by somebody (6); the others are defaults. 34 more are accepted and not used by this version: --all
+    * set by somebody (6); the others are defaults. 33 more are accepted and not used by this version: --all
     ");
 }
 

@@ -29,6 +29,7 @@ use crate::{
     reason::{Ending, Reason},
     review::Court,
     settings::Settings,
+    text::count,
     view::Counts,
 };
 
@@ -52,7 +53,10 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
         return match court.iteration {
             _ if !settings.fix => end(Reason::ReviewOnly, format!("{} open", counts.open)),
             done if done < limits.fix_iterations => Next::Fix { iteration: done + 1 },
-            done => end(Reason::FixIterations, format!("{} open after {done} fix iterations", counts.open)),
+            done => end(
+                Reason::FixIterations,
+                format!("{} open after {}", counts.open, count(done, "fix iteration")),
+            ),
         };
     }
     if !settings.fix && counts.blocked == 0 {

@@ -2,7 +2,7 @@
 
 use tribunal_core::plan::MOST;
 
-use super::{Row, later, read_as, row, same, weak};
+use super::{Row, read_as, row, same, weak};
 use crate::settings::kind::Kind;
 
 const COUNT: Kind = Kind::Whole { min: 1, max: 100 };
