@@ -1,5 +1,4 @@
 //! The challenge within a review: who is disputed by whom, and what becomes of it.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
     brief::{Content, Holds, Raised, Ruling, Said, Task},

@@ -1,5 +1,4 @@
 //! Failures that other tools met in the field, as far as they concern reviews: each is a scenario that must not happen here.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
     brief::{Content, Said},

@@ -1,5 +1,4 @@
 //! What people change in a tracker is understood, and what is not is named.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
 use tribunal_core::{
@@ -172,7 +171,9 @@ proptest! {
     }
 
     #[test]
-    fn no_nonsense_makes_it_fall_over(text in "(### |\\[x\\]|F1| · |open|<!-- was: |<!-- ISSUES_START -->|<!-- ISSUES_END -->|\\n|\\PC){0,60}") {
+    fn no_nonsense_makes_it_fall_over(
+        text in "(### |\\[x\\]|F1| · |open|<!-- was: |<!-- ISSUES_START -->|<!-- ISSUES_END -->|\\n|\\PC){0,60}",
+    ) {
         read(&text);
         is_untouched(&text);
     }
