@@ -294,7 +294,7 @@ impl Court {
             final_confidence: self.confidence.as_ref().map(|confidence| confidence.score),
             exit_reason: ending.reason.code().into(),
             elapsed_seconds: seconds,
-            elapsed_minutes: seconds / 60.0,
+            elapsed_minutes: (now.awake_ms / 60) as f64 / 1000.0,
             success_rate: success_rate(&counts),
         };
         let Ok(mut text) = serde_json::to_string_pretty(&metrics) else { return Ok(()) };
