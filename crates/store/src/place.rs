@@ -39,6 +39,15 @@ pub(crate) fn network(folder: &Path) -> Option<String> {
     NETWORK.contains(&kind.as_str()).then_some(kind)
 }
 
+/// Whether not even a little more fits into a folder. SQLite does not always say why it could not write.
+pub(crate) fn is_full(folder: &Path) -> bool {
+    const A_LITTLE: usize = 64 * 1024;
+    let probe = folder.join(format!(".room-{}", std::process::id()));
+    let written = fs::write(&probe, vec![1; A_LITTLE]);
+    let _ = fs::remove_file(&probe);
+    written.is_err_and(|cause| cause.kind() == io::ErrorKind::StorageFull)
+}
+
 /// The file system of the innermost mount that holds a path; of several at one place the last one shows.
 fn kind_at(mounts: &[u8], path: &[u8]) -> Option<String> {
     let mut best: Option<(usize, String)> = None;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
 use serde::Deserialize;
 use tribunal_core::{
     effect::Request,
@@ -80,7 +80,13 @@ impl Store {
             return Err(StoreError::Network { path: folder.to_path_buf(), kind });
         }
         let path = folder.join(FILE);
-        let database = |cause| StoreError::Database { path: path.clone(), cause };
+        let database = |cause: rusqlite::Error| match cause.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::Full { path: path.clone() },
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if place::is_full(folder) => {
+                StoreError::Full { path: path.clone() }
+            }
+            _ => StoreError::Database { path: path.clone(), cause },
+        };
         let mut connection = Connection::open(&path).map_err(database)?;
         connection.busy_timeout(BUSY).map_err(database)?;
         check(&connection, &path, true)?;
