@@ -169,6 +169,19 @@ fn after_two_failures_in_a_row_the_next_model_up_takes_over() {
 }
 
 #[test]
+fn what_is_used_up_is_used_up_before_a_second_try_too() {
+    let mut settings = alone();
+    // An answer takes 120.
+    settings.limits.tokens = 100;
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&flawed_text(1)))
+        .on("round-1/review/adversarial", samples::unreadable());
+    let (ending, _, trial) = live(settings, world);
+    assert_eq!(ending.reason, Reason::Tokens, "{ending:?}");
+    assert!(!trial.world.performed.iter().any(|key| key.ends_with("/again")));
+}
+
+#[test]
 fn a_target_for_confidence_holds_the_run_until_a_person_accepts_less() {
     let world = (1..=3).fold(ScriptedWorld::default(), |world, round| {
         world

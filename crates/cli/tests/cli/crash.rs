@@ -154,3 +154,24 @@ fn killed_at_any_instant_the_review_comes_to_the_same_end() {
     assert_eq!(missed, 0, "{missed} of {} fault points did not come up", points.len());
     println!("killed at {} points", points.len());
 }
+
+/// Tokens that the journal has for a task.
+fn tokens(sandbox: &Sandbox, key: &str) -> u64 {
+    let events = sandbox.events(&["log", &sandbox.last_run()]);
+    let reply = events.iter().find(|event| event["kind"] == "effect_finished" && event["key"] == key);
+    reply.unwrap()["reply"]["usage"]["input_tokens"].as_u64().unwrap()
+}
+
+#[test]
+fn a_try_that_was_killed_is_charged_for_what_it_was_sent() {
+    let key = "round-1/review/party";
+    let whole = Sandbox::demo();
+    assert!(review(&whole, &["review", PRD, "--json"], "").status.success());
+    let cut = Sandbox::demo();
+    // The agents are under way: what they were sent was paid for, whatever became of it.
+    let output = review(&cut, &["review", PRD, "--json"], &format!("before:0:finished:{key}"));
+    assert_eq!(output.status.signal(), Some(9));
+    assert!(review(&cut, &["resume", "--json"], "").status.success());
+    let (once, twice) = (tokens(&whole, key), tokens(&cut, key));
+    assert!(twice > once + 1_000, "{once} tokens, and {twice} after a try that was lost");
+}
