@@ -298,3 +298,57 @@ fn runs_on_two_subjects_go_on_side_by_side_and_one_subject_has_one() {
 fn open_for(gate: &Path) {
     fs::write(gate, "").unwrap();
 }
+
+#[test]
+fn a_killed_keeper_costs_its_own_task_one_try_and_nobody_elses() {
+    let sandbox = Sandbox::with_agent("");
+    let gate = sandbox.path("gate");
+    let script = format!(
+        "cat >/dev/null\n\
+         role=${{TRIBUNAL_TASK#round-1/review/}}\n\
+         echo up >'{}'/up-${{role%%/*}}\n\
+         while [ ! -e '{}' ]; do sleep 0.02; done\n\
+         echo 'findings: []'\n",
+        sandbox.path(".").display(),
+        gate.display()
+    );
+    sandbox.write("agent.sh", &script);
+    let up = ["party", "adversarial"].map(|role| sandbox.path(&format!("up-{role}")));
+    for fifo in &up {
+        assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
+    }
+    let mut review = sandbox.command(&["review", "plan.md", "--json", "--level", "dual", "--no-fix"]);
+    let mut child = review.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    for fifo in &up {
+        assert_eq!(fs::read_to_string(fifo).unwrap(), "up\n");
+        // The next try finds a plain file.
+        fs::remove_file(fifo).unwrap();
+    }
+    let children = |of: &str| -> Vec<String> {
+        let all = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+        all.split_whitespace().map(String::from).collect()
+    };
+    let keeps_party = |keeper: &&String| {
+        let agents = children(keeper);
+        agents.iter().any(|agent| {
+            let environment = fs::read(format!("/proc/{agent}/environ")).unwrap_or_default();
+            String::from_utf8_lossy(&environment).contains("TRIBUNAL_TASK=round-1/review/party")
+        })
+    };
+    let keepers = children(&child.id().to_string());
+    let keeper = keepers.iter().find(keeps_party).unwrap();
+    kill_process(Pid::from_raw(keeper.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    // The gate opens only when the loss has been noticed.
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    until(&mut lines, "its keeper was killed");
+    open_for(&gate);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest}");
+    let run = sandbox.last_run();
+    let events = sandbox.events(&["log", &run]);
+    let asked =
+        |wanted: &str| events.iter().filter(|e| e["kind"] == "effect_started" && e["key"] == wanted).count();
+    assert_eq!(asked("round-1/review/party/again"), 1);
+    assert_eq!(asked("round-1/review/adversarial/again"), 0);
+}
