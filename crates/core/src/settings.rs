@@ -64,6 +64,9 @@ pub struct TaskSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_timeout_ms: Option<u64>,
     pub fixer_timeout_ms: u64,
+    /// Runs from before this setting have the default.
+    #[serde(default = "check_timeout_ms")]
+    pub check_timeout_ms: u64,
     /// How long an agent may say nothing at all. Runs from before this setting have the default.
     #[serde(default = "idle_timeout_ms")]
     pub idle_timeout_ms: u64,
@@ -109,11 +112,16 @@ impl Default for TaskSettings {
             party_timeout_ms: 20 * 60_000,
             elicitation_timeout_ms: None,
             fixer_timeout_ms: 15 * 60_000,
+            check_timeout_ms: check_timeout_ms(),
             idle_timeout_ms: idle_timeout_ms(),
             retry_after_ms: 5_000,
             plans: PlanSettings::default(),
         }
     }
+}
+
+fn check_timeout_ms() -> u64 {
+    10 * 60_000
 }
 
 fn idle_timeout_ms() -> u64 {

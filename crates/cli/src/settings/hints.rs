@@ -28,7 +28,7 @@ pub(super) fn hint(kind: Kind, text: &str) -> Option<String> {
         Kind::Words(words) | Kind::ListOf(words) => {
             nearest_word(text, words).map(|near| format!("did you mean `{near}`?"))
         }
-        Kind::List => Some(match lower.as_str() {
+        Kind::List | Kind::Commands => Some(match lower.as_str() {
             "yes" | "no" | "true" | "false" | "on" | "off" => {
                 "write the list itself, for instance [\"make test\"]; for none: []".to_string()
             }

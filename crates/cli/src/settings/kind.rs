@@ -10,6 +10,7 @@ use super::{
     nearest,
     tree::{Form, Node},
 };
+use crate::context::quoted;
 
 /// A day: no task and no run is meant to be longer.
 const DAY: u64 = 24 * 60 * 60;
@@ -40,6 +41,8 @@ pub(crate) enum Kind {
     /// A name, or `false` for none.
     TextOrNo,
     List,
+    /// Command lines: a text for the shell, or a list of words that is none.
+    Commands,
     ListOf(&'static [&'static str]),
     /// One name where Tribunal keeps a list.
     One,
@@ -71,7 +74,9 @@ impl Kind {
         match (&node.form, self) {
             (_, Kind::Anything) => Ok(Some(Value::Text("as it stands there".into()))),
             (Form::Scalar(text), _) => self.read_text(text),
-            (Form::List(items), Kind::List | Kind::ListOf(_)) => self.read_list(items).map(Some),
+            (Form::List(items), Kind::List | Kind::Commands | Kind::ListOf(_)) => {
+                self.read_list(items).map(Some)
+            }
             (Form::List(_), _) => Err(slip("a list", None)),
             (Form::Map(_), _) => Err(slip("keys and values of its own", None)),
             (Form::Nothing, _) => Err(slip("nothing", Some("write a value, or remove the line".into()))),
@@ -94,7 +99,7 @@ impl Kind {
             Kind::TextOrNo if flag(text) == Some(false) => Some(Value::Flag(false)),
             Kind::Text | Kind::TextOrNo | Kind::Folder => some_text(text).map(Value::Text),
             Kind::One => some_text(text).map(|name| Value::List(vec![name])),
-            Kind::List | Kind::ListOf(_) | Kind::Anything => None,
+            Kind::List | Kind::Commands | Kind::ListOf(_) | Kind::Anything => None,
         };
         value.map(Some).ok_or_else(|| slip(&format!("`{text}`"), super::hints::hint(self, text)))
     }
@@ -102,8 +107,10 @@ impl Kind {
     fn read_list(self, items: &[Node]) -> Result<Value, Slip> {
         let mut list = Vec::new();
         for item in items {
-            let Form::Scalar(text) = &item.form else {
-                return Err(slip("a list with something in it that is no text", None));
+            let text = match (&item.form, self) {
+                (Form::Scalar(text), _) => text,
+                (Form::List(words), Kind::Commands) => &command_line(words)?,
+                _ => return Err(slip("a list with something in it that is no text", None)),
             };
             let known = match self {
                 Kind::ListOf(words) => word(text, words),
@@ -140,6 +147,7 @@ impl Kind {
             Kind::Text => "a text".into(),
             Kind::TextOrNo => "a name, or false".into(),
             Kind::List => "a list, [a, b]".into(),
+            Kind::Commands => "commands, [make test, [cargo, test]]".into(),
             Kind::ListOf(words) => format!("a list of {}", words.join(" | ")),
             Kind::One => "a name".into(),
             Kind::Folder => "a folder in the project".into(),
@@ -162,9 +170,25 @@ impl Kind {
             Kind::Text | Kind::One | Kind::Folder => json!({ "type": "string" }),
             Kind::TextOrNo => json!({ "anyOf": [{ "type": "string" }, { "const": false }] }),
             Kind::List => json!({ "type": "array", "items": { "type": "string" } }),
+            Kind::Commands => {
+                let words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+                json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, words] } })
+            }
             Kind::ListOf(words) => json!({ "type": "array", "items": { "enum": words } }),
             Kind::Anything => json!({}),
         }
+    }
+}
+
+/// Words as a command line that the shell takes for exactly these words.
+fn command_line(words: &[Node]) -> Result<String, Slip> {
+    let word = |node: &Node| match &node.form {
+        Form::Scalar(text) => Ok(quoted(text)),
+        _ => Err(slip("a command with something in it that is no text", None)),
+    };
+    match words {
+        [] => Err(slip("an empty command", None)),
+        words => Ok(words.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" ")),
     }
 }
 

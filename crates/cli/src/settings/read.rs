@@ -272,10 +272,12 @@ fn stray_indent(text: &str) -> Option<(usize, String)> {
 pub(super) fn read_given(kind: Kind, text: &str) -> Result<Option<Value>, super::kind::Slip> {
     let scalar = |text: &str| Node { line: 1, form: Form::Scalar(text.to_string()) };
     let node = match kind {
-        Kind::List | Kind::ListOf(_) if text.trim_start().starts_with('[') => {
+        Kind::List | Kind::Commands | Kind::ListOf(_) if text.trim_start().starts_with('[') => {
             tree::parse(text).unwrap_or_else(|_| scalar(text))
         }
-        Kind::List | Kind::ListOf(_) => Node { line: 1, form: Form::List(vec![scalar(text)]) },
+        Kind::List | Kind::Commands | Kind::ListOf(_) => {
+            Node { line: 1, form: Form::List(vec![scalar(text)]) }
+        }
         _ => scalar(text),
     };
     kind.read(&node)
@@ -389,7 +391,7 @@ mod tests {
             It stands in: tier: 7
             Nothing was started.
             Also wrong:
-              line 2: `verify` is `yes`; allowed is a list, [a, b]
+              line 2: `verify` is `yes`; allowed is commands, [make test, [cargo, test]]
                 write the list itself, for instance ["make test"]; for none: []
               line 4: `limits.max_cost` is `unlimited`; allowed is an amount of money, more than 0
                 nothing is ever unlimited: name a number

@@ -179,6 +179,7 @@ fn tasks(effective: &Effective) -> TaskSettings {
             .get("tasks.elicitation_timeout")
             .map(|_| ms(effective, "tasks.elicitation_timeout")),
         fixer_timeout_ms: ms(effective, "tasks.fixer_timeout"),
+        check_timeout_ms: ms(effective, "tasks.check_timeout"),
         idle_timeout_ms: ms(effective, "tasks.idle_timeout"),
         retry_after_ms: ms(effective, "tasks.retry_after"),
         plans: PlanSettings {

@@ -68,7 +68,7 @@ fn good(kind: Kind) -> String {
         Kind::Words(words) => words[0].into(),
         Kind::ListOf(words) => format!("[{}]", words[0]),
         Kind::Flag => "false".into(),
-        Kind::List => "[mine]".into(),
+        Kind::List | Kind::Commands => "[mine]".into(),
         Kind::Text | Kind::TextOrNo | Kind::One | Kind::Folder => "\"mine\"".into(),
         Kind::Anything => "{a: {b: c}}".into(),
     }
@@ -84,7 +84,7 @@ fn bad(kind: Kind) -> Vec<String> {
         Kind::Fraction => ["1.01", "-0.1", "80", ".inf"].map(String::from).to_vec(),
         Kind::Cost => ["0", "-1", ".nan", "unlimited"].map(String::from).to_vec(),
         Kind::Words(_) | Kind::Flag => ["surely-not", "[a]", "{a: b}"].map(String::from).to_vec(),
-        Kind::List => ["yes", "mine", "[{a: b}]"].map(String::from).to_vec(),
+        Kind::List | Kind::Commands => ["yes", "mine", "[{a: b}]"].map(String::from).to_vec(),
         Kind::ListOf(_) => ["yes", "[surely-not]"].map(String::from).to_vec(),
         Kind::Text | Kind::TextOrNo | Kind::One | Kind::Folder => ["[a]", "\"\""].map(String::from).to_vec(),
         Kind::Anything => Vec::new(),
@@ -469,4 +469,14 @@ fn folders_stay_inside_the_project() {
     let mended = format!("{AGENT}output_folder: out\n");
     let files = [("_bmad/bmm/config.yaml", "output_folder: /srv/out\n"), (FILE, mended.as_str())];
     assert_eq!(settings(&files).reviews, "out/reviews");
+}
+
+#[test]
+fn a_check_is_a_text_for_the_shell_or_a_list_of_words() {
+    let text =
+        format!("{AGENT}verify:\n  - make test && make lint\n  - [cargo, test, --, \"it's a name\", '']\n");
+    assert_eq!(
+        settings(&[(FILE, &text)]).verify,
+        ["make test && make lint", r"cargo test -- 'it'\''s a name' ''"]
+    );
 }

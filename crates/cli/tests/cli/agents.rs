@@ -403,3 +403,22 @@ fn the_agent_works_in_its_copy_and_is_told_its_task() {
         "[project]/.tribunal/work/[run]/round-1.freeze/tree\nround-1/review/adversarial [run]\n"
     );
 }
+
+#[test]
+fn a_check_that_takes_too_long_is_ended_and_the_patch_not_landed() {
+    let sandbox = fixer("{wait_ms: 0}");
+    let text = sandbox.read("tribunal.yaml");
+    sandbox.write("tribunal.yaml", &format!("{text}verify: [[sh, -c, 'echo started; sleep 1000']]\n"));
+    assert_eq!(sandbox.run(&["trust", "--yes"]).code, Some(0));
+    let ran = sandbox.run(&[
+        "review",
+        "plan.md",
+        "--set",
+        "tasks.check_timeout=1",
+        "--set",
+        "limits.max_fix_iterations=1",
+    ]);
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("not done after 1 s (tasks.check_timeout) started"), "{}", ran.err);
+    assert!(sandbox.read("plan.md").contains("It shall be fast."));
+}

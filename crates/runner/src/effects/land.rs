@@ -26,8 +26,6 @@ use crate::{
     subject::is_plain,
 };
 
-/// A verify command that runs longer than this has failed.
-const VERIFY_DEADLINE: Duration = Duration::from_secs(600);
 /// Whoever keeps changing the file while the checks run is let alone.
 const TRIES: u32 = 3;
 /// From so many lines on, a patch that leaves less than a third of them is no fix.
@@ -255,20 +253,22 @@ async fn check(
 
 async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<Option<Refusal>> {
     let mut command = world.command("sh".into(), vec!["-c".into(), verify.into()], folder);
-    command.deadlines = Deadlines { total: VERIFY_DEADLINE, idle: VERIFY_DEADLINE };
+    let deadline = Duration::from_millis(world.settings.tasks.check_timeout_ms);
+    command.deadlines = Deadlines { total: deadline, idle: deadline };
     let ended = tribunal_supervise::run(command).await.map_err(io::Error::other)?;
     if ended.how == How::Stopped {
         return Err(io::Error::other(Stopped));
     }
     let said = format!("{}{}", ended.stdout.text(), ended.stderr.text());
     let mut output = cut(&world.masker.mask(&said), 2000);
-    if output.trim().is_empty() {
+    if ended.how == How::TimedOut {
+        output = format!("not done after {} s (tasks.check_timeout) {output}", deadline.as_secs());
+    } else if output.trim().is_empty() {
         output = match ended.how {
             How::Exited(code) => format!("exit code {code}, and it printed nothing"),
-            How::TimedOut => format!("not done after {} s", VERIFY_DEADLINE.as_secs()),
             How::Killed(signal) => format!("killed by signal {signal}"),
             How::Flooded => "it printed without end".to_string(),
-            How::Silent | How::Stopped | How::Lost => "it was ended".to_string(),
+            How::TimedOut | How::Silent | How::Stopped | How::Lost => "it was ended".to_string(),
         };
     }
     match ended.how {

@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     row("goal", Kind::Words(&["zero-open", "critical-only"]), "zero-open", "When a review is good"),
     row("target_confidence", Kind::Percent, "", "What confidence must come to before a review is called resolved; else it is only shown"),
     row("fix", Kind::Flag, "true", "Whether findings are fixed; false reviews only"),
-    row("verify", Kind::List, "[]", "Checks that must pass before a fix lands, run by `sh -c` in a private copy of the project"),
+    row("verify", Kind::Commands, "[]", "Checks that must pass before a fix lands, in a private copy of the project: a text for `sh -c`, or a list of words"),
     row("output_folder", Kind::Folder, "", "Where documents go; else BMAD's output folder, else .tribunal"),
     row("reviews_folder", Kind::Folder, "", "Where trackers and metrics go; else {output_folder}/reviews")
         .also(&[same("review_loop.issue_tracker.output_dir")]),
@@ -68,6 +68,7 @@ pub(super) const ROWS: &[Row] = &[
         .also(&[same("review_loop.subagents.elicitation.timeout")]),
     row("tasks.fixer_timeout", TIMEOUT, "900", "How long a fixer may take")
         .also(&[same("review_loop.subagents.fixer.timeout")]),
+    row("tasks.check_timeout", TIMEOUT, "600", "How long a check may take"),
     row("tasks.idle_timeout", TIMEOUT, "600", "How long an agent may say nothing"),
     row("tasks.retry_after", Kind::Seconds { min: 0 }, "5", "Pause before a failed task is tried once more"),
 
