@@ -153,8 +153,9 @@ fn words_of(voices: &[Voice], with: impl Fn(Holds) -> bool) -> String {
 /// What challengers brought about, in the words of the finding's history. None: it was upheld, or nobody disputed it.
 pub fn told(finding: &Finding) -> Option<&str> {
     let refuted = Status::Dismissed { why: Dismissal::Invalid };
-    let tells =
-        |step: &&Step| step.status == refuted || step.note.starts_with(IN_DOUBT) || step.note == NO_AGREEMENT;
+    let tells = |step: &&Step| {
+        step.status == refuted || step.note.starts_with(IN_DOUBT) || step.note.starts_with(NO_AGREEMENT)
+    };
     finding.history.iter().find(tells).map(|step| step.note.as_str())
 }
 

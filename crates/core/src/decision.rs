@@ -17,6 +17,8 @@ pub enum About {
     Disputed { finding: FindingId },
     /// A limit ended the run with work left.
     Limit,
+    /// Nothing is left to do, but the confidence is below what was asked for.
+    Confidence,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,6 +75,21 @@ impl Decision {
             id,
             about: About::Disputed { finding },
             owner: "product owner".into(),
+            question,
+            choices,
+            answer: None,
+        }
+    }
+
+    pub fn confidence(id: DecisionId, question: String) -> Decision {
+        let choices = choices(&[
+            ("accept", "it is good enough: end the run"),
+            ("more", "hold another round; without further signals it comes to the same"),
+        ]);
+        Decision {
+            id,
+            about: About::Confidence,
+            owner: "whoever set target_confidence".into(),
             question,
             choices,
             answer: None,

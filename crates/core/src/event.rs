@@ -135,6 +135,9 @@ pub enum Event {
         agent: AgentName,
         findings: u32,
         usage: Usage,
+        /// Those it said nothing about.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        silent: Vec<FindingId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fault: Option<Fault>,
     },

@@ -1,12 +1,15 @@
 //! What a run may use, what it has used, and the guard between the two. Nothing is ever unlimited.
 
-use alloc::{format, string::String};
+use alloc::{collections::BTreeMap, format, string::String};
 use core::{fmt, ops::AddAssign};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::reason::{Ending, Reason};
+use crate::{
+    ids::AgentName,
+    reason::{Ending, Reason},
+};
 
 /// Money in millionths, so that sums are exact; a plain number in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
@@ -132,6 +135,20 @@ pub struct Spent {
     /// Tokens of calls that came without a cost.
     pub uncosted_tokens: u64,
     pub grants: u32,
+    /// Agents whose last tries failed, and how many in a row.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failing: Failing,
+}
+
+pub type Failing = BTreeMap<AgentName, u32>;
+
+/// What came of one try of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    Answered,
+    Failed,
+    /// It is not there, or cannot start: another try would be the same.
+    CannotWork,
 }
 
 impl Spent {
@@ -141,6 +158,19 @@ impl Spent {
             Some(cost) => self.cost += cost,
             None => self.uncosted_tokens = self.uncosted_tokens.saturating_add(usage.weighted()),
         }
+    }
+
+    /// An agent's try ended like this.
+    pub fn tried(&mut self, agent: &AgentName, tried: Tried) {
+        let more = match tried {
+            Tried::Answered => {
+                self.failing.remove(agent);
+                return;
+            }
+            Tried::Failed => 1,
+            Tried::CannotWork => 2,
+        };
+        *self.failing.entry(agent.clone()).or_default() += more;
     }
 
     /// How often each amount may be used.
@@ -213,7 +243,7 @@ pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Op
     if spent.failures_in_a_row >= limits.failures {
         return halt(
             Reason::Failures,
-            format!("{}", spent.failures_in_a_row),
+            format!("{}", spent.failures_in_a_row.min(limits.failures)),
             format!("{}", limits.failures),
         );
     }

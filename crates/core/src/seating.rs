@@ -1,18 +1,20 @@
 //! Who sits where: agents for the seats of a panel, for fixers and for challengers.
 //!
 //! Seats go to agents of different providers as far as the person listed them, always in the same way; text goes to no
-//! agent that was not named. Who has failed twice makes room for a stronger agent, or for the next.
+//! agent that was not named. Who has failed twice in a row is stood in for by a stronger agent, where one was named, else
+//! by the next that works.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 use crate::{
     finding::Finding,
     ids::AgentName,
+    limits::Failing,
     settings::{AgentSpec, Settings},
 };
 
 /// So many failures in a row call for somebody else.
-const PATIENCE: u32 = 2;
+pub const PATIENCE: u32 = 2;
 
 /// All agents, so that neighbours have different providers as long as there are some: the first of each provider, in the
 /// order in which they were listed, then the second of each, and so on.
@@ -35,18 +37,50 @@ fn mixed(agents: &[AgentSpec]) -> Vec<&AgentSpec> {
 /// The agent for a seat. `turn`: how many places the panel has moved on.
 pub fn seat(settings: &Settings, seat: usize, turn: usize) -> AgentName {
     let agents = mixed(&settings.agents);
-    agents
-        .get((seat + turn) % agents.len().max(1))
-        .map_or_else(|| AgentName::new(""), |agent| agent.name.clone())
+    named(agents.get((seat + turn) % agents.len().max(1)).copied())
 }
 
-/// The agent for a seat after failures in a row: one model up where the person named one, else the next.
-pub fn seat_after(settings: &Settings, at: usize, turn: usize, failures: u32) -> AgentName {
-    let agent = seat(settings, at, turn);
-    match climbed(settings, agent.clone(), failures) {
-        stronger if stronger != agent => stronger,
-        _ => seat(settings, at, turn + (failures / PATIENCE) as usize),
+fn named(agent: Option<&AgentSpec>) -> AgentName {
+    agent.map_or_else(|| AgentName::new(""), |agent| agent.name.clone())
+}
+
+fn works(agent: &AgentName, failing: &Failing) -> bool {
+    failing.get(agent).is_none_or(|failures| *failures < PATIENCE)
+}
+
+/// Who does the tasks of an agent: itself as long as it works, else whoever is stronger, else the next; itself again if
+/// nobody works.
+pub fn stand_in(settings: &Settings, agent: &AgentName, failing: &Failing) -> AgentName {
+    if works(agent, failing) {
+        return agent.clone();
     }
+    after(settings, agent).into_iter().find(|other| works(other, failing)).unwrap_or_else(|| agent.clone())
+}
+
+/// Somebody else than this agent, if there is anybody.
+pub fn another(settings: &Settings, agent: &AgentName, failing: &Failing) -> AgentName {
+    let others = after(settings, agent);
+    let working = others.iter().find(|other| works(other, failing));
+    working.or(others.first()).unwrap_or(agent).clone()
+}
+
+/// All other agents, in the order in which they would step in: up the ladder first, then those listed after it.
+fn after(settings: &Settings, agent: &AgentName) -> Vec<AgentName> {
+    let mut others: Vec<AgentName> = vec![];
+    let mut rung = settings.agent(agent).and_then(|spec| spec.stronger.clone());
+    while let Some(stronger) = rung.filter(|name| name != agent && !others.contains(name)) {
+        rung = settings.agent(&stronger).and_then(|spec| spec.stronger.clone());
+        others.push(stronger);
+    }
+    let listed = mixed(&settings.agents);
+    let at = listed.iter().position(|other| other.name == *agent).unwrap_or(0);
+    for step in 1..=listed.len() {
+        let other = &listed[(at + step) % listed.len()].name;
+        if other != agent && !others.contains(other) {
+            others.push(other.clone());
+        }
+    }
+    others
 }
 
 /// Whether somebody else could be asked.
@@ -54,35 +88,29 @@ pub fn has_others(settings: &Settings) -> bool {
     settings.agents.len() > 1 || settings.agents.iter().any(|agent| agent.stronger.is_some())
 }
 
-/// One model up after failures in a row, where the person named one.
-pub fn climbed(settings: &Settings, agent: AgentName, failures: u32) -> AgentName {
-    let mut agent = agent;
-    for _ in 0..failures / PATIENCE {
-        match settings.agent(&agent).and_then(|spec| spec.stronger.clone()) {
-            Some(stronger) => agent = stronger,
-            None => break,
-        }
-    }
-    agent
-}
-
-/// Who challenges a finding as its voice number `voice` (from 0): of other providers than its raisers, else other agents,
-/// else whoever there is.
-pub fn challenger(settings: &Settings, finding: &Finding, voice: u32) -> AgentName {
-    let agents = mixed(&settings.agents);
+/// Who challenges a finding as number `nth` (from 0) of those asked at once, after `heard`: of other providers than its
+/// raisers, else other agents, else whoever there is; who works before who does not, who was heard less before who was
+/// heard more.
+pub fn challenger(
+    settings: &Settings,
+    finding: &Finding,
+    nth: u32,
+    heard: &[AgentName],
+    failing: &Failing,
+) -> AgentName {
     let raised_by = |agent: &AgentSpec| finding.raisers.iter().any(|raiser| raiser.agent == agent.name);
     let raised_from =
         |agent: &AgentSpec| finding.raisers.iter().any(|r| settings.provider(&r.agent) == agent.provider());
-    let of = |wanted: &dyn Fn(&AgentSpec) -> bool| -> Vec<&AgentSpec> {
-        agents.iter().copied().filter(|agent| wanted(agent)).collect()
-    };
-    let mut able = of(&|agent| !raised_from(agent));
-    if able.is_empty() {
-        able = of(&|agent| !raised_by(agent));
+    let able = mixed(&settings.agents);
+    let mut heard = heard.to_vec();
+    let mut next = AgentName::new("");
+    for _ in 0..=nth {
+        let times = |agent: &AgentSpec| heard.iter().filter(|name| **name == agent.name).count();
+        let best = able.iter().copied().min_by_key(|agent| {
+            (!works(&agent.name, failing), raised_from(agent), raised_by(agent), times(agent))
+        });
+        next = named(best);
+        heard.push(next.clone());
     }
-    if able.is_empty() {
-        able = agents;
-    }
-    able.get(voice as usize % able.len().max(1))
-        .map_or_else(|| AgentName::new(""), |agent| agent.name.clone())
+    next
 }

@@ -2,10 +2,11 @@
 
 use tribunal_core::{
     brief::{Said, Task},
-    effect::{Effect, Hunk, Refusal, Reply},
+    decision::Answer,
+    effect::{Effect, Hunk, Refusal, Reply, Request},
     event::Event,
     finding::{Severity, Status},
-    ids::{AgentName, FindingId, Hash},
+    ids::{AgentName, DecisionId, FindingId, Hash},
     level::{Level, Role},
     plan::{Persona, Plan},
     reason::{Ending, FaultKind, Reason},
@@ -151,21 +152,37 @@ fn honest_steps_that_look_alike_are_no_circle_because_something_moved() {
 }
 
 #[test]
-fn after_two_failures_in_a_row_the_next_model_up_takes_over() {
+fn who_has_failed_twice_in_a_row_is_stood_in_for_by_the_next_model_up() {
     let fails = || failed(FaultKind::TimedOut);
     let mut settings = Settings { agents: vec![agent("small", Some("large"))], ..alone() };
     settings.reserves = vec![agent("large", None)];
-    settings.limits.failures = 4;
-    settings.limits.fix_iterations = 3;
-    let world = ["fix-1", "fix-2", "fix-3"].iter().fold(raises_one(), |world, iteration| {
-        world
-            .on(&format!("round-1/{iteration}/fix/1"), fails())
-            .on(&format!("round-1/{iteration}/fix/1/again"), fails())
-    });
-    let (ending, _, trial) = live(settings, world);
-    assert_eq!(ending.reason, Reason::FixIterations);
+    let world = raises_one()
+        .on("round-1/fix-1/fix/1", fails())
+        .on("round-1/fix-1/fix/1/again", fails())
+        .on("round-1/fix-2/fix/1", in_vain("x", None))
+        .on("round-1/fix-3/fix/1", in_vain("y", None));
+    let (_, _, trial) = live(settings, world);
     let agents: Vec<String> = tasks(&trial, Role::Fixer).iter().map(|task| task.agent.to_string()).collect();
-    assert_eq!(agents, ["small", "small", "small", "small", "large", "large"]);
+    assert_eq!(agents, ["small", "small", "large", "large"]);
+    let says = "small has failed twice in a row; large stands in for it";
+    assert!(trial.journal.iter().any(|e| matches!(&e.event, Event::Warned { text } if text == says)));
+}
+
+#[test]
+fn a_second_try_goes_to_somebody_else_where_the_first_has_failed_before() {
+    let fails = || failed(FaultKind::TimedOut);
+    let settings = Settings { agents: vec![agent("a", None), agent("b", None)], ..alone() };
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&flawed_text(1)))
+        // Twice in vain: nobody was heard, so the round is held again.
+        .once("round-1/review/adversarial", fails())
+        .once("round-1/review/adversarial/again", fails())
+        .on("round-1/review/adversarial", findings(vec![]))
+        .on("end/look", frozen(&flawed_text(1)));
+    let (ending, _, trial) = live(settings, world);
+    assert_eq!(ending.reason, Reason::GoalMet);
+    let agents: Vec<String> = tasks(&trial, Role::Adversarial).iter().map(|t| t.agent.to_string()).collect();
+    assert_eq!(agents, ["a", "a", "b"]);
 }
 
 #[test]
@@ -183,22 +200,30 @@ fn what_is_used_up_is_used_up_before_a_second_try_too() {
 
 #[test]
 fn a_target_for_confidence_holds_the_run_until_a_person_accepts_less() {
-    let world = (1..=3).fold(ScriptedWorld::default(), |world, round| {
-        world
-            .on(&format!("round-{round}/freeze"), frozen(&flawed_text(0)))
-            .on(&format!("round-{round}/review/adversarial"), findings(vec![]))
-    });
-    let settings = Settings { target_confidence: Some(80), ..alone() };
-    let (ending, view, trial) = live(settings, world.on("end/look", frozen(&flawed_text(0))));
-    assert_eq!((ending.reason, view.rounds), (Reason::ConfidenceLow, 3));
-    assert_eq!(ending.detail, "confidence 15, 80 was asked for");
-    assert_eq!(view.waiting().count(), 1);
-    let why = trial.journal.iter().filter_map(|entry| match &entry.event {
-        Event::RoundStarted { why, .. } => *why,
-        _ => None,
-    });
-    let low = Reason::ConfidenceLow;
-    assert_eq!(why.collect::<Vec<_>>(), [Reason::Initial, low, low]);
+    let world = |_: ()| {
+        (1..=3).fold(ScriptedWorld::default(), |world, round| {
+            world
+                .on(&format!("round-{round}/freeze"), frozen(&flawed_text(0)))
+                .on(&format!("round-{round}/review/adversarial"), findings(vec![]))
+        })
+    };
+    let settings = || Settings { target_confidence: Some(80), ..alone() };
+    let (ending, view, _) = live(settings(), world(()));
+    assert_eq!((ending.reason, view.rounds), (Reason::ConfidenceLow, 1), "another look would add nothing");
+    assert_eq!(ending.detail, "15 of 80, counted for tier 2");
+    for (choice, rounds, then) in [("accept", 1, Reason::Accepted), ("more", 2, Reason::ConfidenceLow)] {
+        let (_, _, mut trial) = live(settings(), world(()));
+        let answer = Answer { choice: choice.into(), note: String::new() };
+        let request = Request::Answer { decision: DecisionId::new("D1"), answer };
+        // Said once; later waits find nothing.
+        trial.world =
+            std::mem::take(&mut trial.world).once("wait", Reply::Requests { requests: vec![request] });
+        let (Life::Done(ending) | Life::Parked(ending)) = trial.live(workflow, None) else {
+            panic!("{choice}")
+        };
+        let view = RunView::of(&trial.journal);
+        assert_eq!((ending.reason, view.rounds), (then, rounds), "{choice}");
+    }
 }
 
 #[test]

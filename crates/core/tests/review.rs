@@ -478,20 +478,19 @@ fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) 
     );
 }
 
-/// The last round was dry, and since then nothing landed and nobody called anything fixed.
+/// The court takes its last pass for dry, and since then nothing landed and nobody called anything fixed.
 fn last_look_was_dry(trial: &Trial<RandomWorld>) -> bool {
-    let mut dry = false;
+    let (mut dry, mut touched) = (false, false);
     for entry in &trial.journal {
         match &entry.event {
-            Event::RoundEnded { dry: now, .. } => dry = *now,
-            Event::EffectFinished { reply: Reply::Landed { hunks, .. }, .. } if !hunks.is_empty() => {
-                dry = false
-            }
-            Event::FindingMoved { to: Status::Fixed, .. } => dry = false,
+            Event::RoundEnded { .. } => touched = false,
+            Event::Boundary { state, .. } => dry = state["last_pass"]["dry"] == true,
+            Event::EffectFinished { reply: Reply::Landed { hunks, .. }, .. } => touched |= !hunks.is_empty(),
+            Event::FindingMoved { to: Status::Fixed, .. } => touched = true,
             _ => {}
         }
     }
-    dry
+    dry && !touched
 }
 
 fn no_section_has_two_fixers_at_once(trial: &Trial<RandomWorld>, seed: u64) {

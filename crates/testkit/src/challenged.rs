@@ -102,7 +102,14 @@ impl Told {
         }
         self.note(Event::EffectFinished { key: key(name), stretch: 1, reply });
         let (agent, findings) = (AgentName::new(by), findings.len() as u32);
-        self.note(Event::ChallengerAnswered { key: key(name), agent, findings, usage, fault: None });
+        self.note(Event::ChallengerAnswered {
+            key: key(name),
+            agent,
+            findings,
+            usage,
+            silent: Vec::new(),
+            fault: None,
+        });
     }
 
     fn settle(&mut self, finding: &Finding) {

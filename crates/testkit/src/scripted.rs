@@ -18,6 +18,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct ScriptedWorld {
     replies: BTreeMap<String, Reply>,
+    once: BTreeMap<String, Reply>,
     /// A wait that an earlier life parked at is answered by resuming, as the real host does it.
     pub resumes: bool,
     /// Keys in the order in which they were performed.
@@ -25,6 +26,12 @@ pub struct ScriptedWorld {
 }
 
 impl ScriptedWorld {
+    /// The same for the first time only; later it is as the script says otherwise.
+    pub fn once(mut self, key: &str, reply: Reply) -> ScriptedWorld {
+        self.once.insert(key.to_string(), reply);
+        self
+    }
+
     pub fn on(mut self, key: &str, reply: Reply) -> ScriptedWorld {
         self.replies.insert(key.to_string(), reply);
         self
@@ -34,6 +41,9 @@ impl ScriptedWorld {
 impl World for ScriptedWorld {
     fn perform(&mut self, ask: &Ask) -> Performed {
         self.performed.push(ask.key.to_string());
+        if let Some(reply) = self.once.remove(ask.key.as_str()) {
+            return Performed::Reply(reply);
+        }
         if let Some(reply) = self.replies.get(ask.key.as_str()) {
             return Performed::Reply(reply.clone());
         }

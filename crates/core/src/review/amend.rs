@@ -53,7 +53,10 @@ pub(super) fn amend(host: &dyn Host, court: &mut Court, id: FindingId, change: C
             court.iteration = 0;
         }
         // What was changed by hand nobody has reviewed.
-        Status::Fixed => court.last_pass.dry = false,
+        Status::Fixed => {
+            court.last_pass.dry = false;
+            court.last_pass.changed = true;
+        }
         _ => {}
     }
     court.move_to(host, id, to, &note);

@@ -29,41 +29,67 @@ use crate::{
     seating,
 };
 
+/// So many challengers work at once, at most.
+const SIDE_BY_SIDE: usize = 6;
+/// Counter-evidence of fewer characters could stand anywhere.
+const SHORTEST_COUNTER: usize = 4;
+
 type Voices = BTreeMap<FindingId, Vec<Voice>>;
 
-/// Disputes those of the new findings that one voice alone has raised. `Some`: a limit was reached on the way.
+/// What challengers sit over: the frozen text, by the key that froze it.
+pub(super) struct Bench<'g> {
+    pub root: &'g Key,
+    pub frozen: &'g Key,
+    pub ground: &'g Ground<'g>,
+}
+
+/// Which of some findings are to be disputed.
+pub(super) fn due(host: &dyn Host, court: &Court, among: &[FindingId]) -> Vec<FindingId> {
+    let due = |id: &&FindingId| court.finding(**id).is_some_and(|finding| is_due(finding, host.settings()));
+    among.iter().filter(due).copied().collect()
+}
+
+/// Disputes findings. `Some`: a limit was reached on the way; who was not heard then is remembered.
 pub(super) async fn challenge(
     host: &dyn Host,
     court: &mut Court,
-    root: &Key,
-    ground: &Ground<'_>,
-    new: &[FindingId],
+    bench: Bench<'_>,
+    due: Vec<FindingId>,
 ) -> Result<Option<Ending>, Parked> {
-    let due = |id: &&FindingId| court.finding(**id).is_some_and(|finding| is_due(finding, host.settings()));
-    let due: Vec<FindingId> = new.iter().filter(due).copied().collect();
     if due.is_empty() || !host.patched("challenge") {
         return Ok(None);
     }
-    let root = root.child("challenge");
+    let bench = Bench { root: &bench.root.child("challenge"), ..bench };
     let mut voices: Voices = due.iter().map(|id| (*id, vec![])).collect();
     let mut halted = None;
     for asked in [0..AT_ONCE, AT_ONCE..MOST] {
         let open: Vec<FindingId> = due.iter().filter(|id| !is_settled(&voices[*id])).copied().collect();
-        if open.is_empty() {
+        // Where nobody at all was heard, a third would not be heard either.
+        let in_vain = asked.start > 0 && voices.values().all(Vec::is_empty);
+        if open.is_empty() || in_vain {
             break;
         }
-        let settings = host.settings();
-        halted = guard(&settings.limits, &court.spent, host.now().awake_ms, court.valid());
+        let batches: Vec<Batch> =
+            asked.flat_map(|voice| batches(court, host, &open, (voice, &voices))).collect();
+        halted = hear(host, court, &bench, batches, &mut voices).await?;
         if halted.is_some() {
             break;
         }
-        let sittings = asked.flat_map(|voice| batches(court, host, &open, voice)).collect();
-        hear(host, court, &root, sittings, (ground, &mut voices)).await?;
     }
     for (id, voices) in voices {
-        settle(host, court, &root, id, voices).await?;
+        if halted.is_some() && !is_settled(&voices) {
+            court.unheard.push(id);
+        } else {
+            court.unheard.retain(|known| *known != id);
+            settle(host, court, bench.root, id, voices).await?;
+        }
     }
     Ok(halted)
+}
+
+/// The part of the guard that concerns challenges. How many findings there are is looked at when they have been heard.
+fn limit(host: &dyn Host, court: &Court) -> Option<Ending> {
+    guard(&host.settings().limits, &court.spent, host.now().awake_ms, 0)
 }
 
 /// One challenger with its findings.
@@ -74,10 +100,17 @@ struct Batch {
     findings: Vec<FindingId>,
 }
 
-fn batches(court: &Court, host: &dyn Host, open: &[FindingId], voice: u32) -> Vec<Batch> {
+fn batches(
+    court: &Court,
+    host: &dyn Host,
+    open: &[FindingId],
+    (voice, voices): (u32, &Voices),
+) -> Vec<Batch> {
     let mut by_agent: Vec<(AgentName, Vec<FindingId>)> = vec![];
     for finding in open.iter().filter_map(|id| court.finding(*id)) {
-        let agent = seating::challenger(host.settings(), finding, voice);
+        let heard: Vec<AgentName> = voices[&finding.id].iter().map(|voice| voice.agent.clone()).collect();
+        let nth = if voice < AT_ONCE { voice } else { 0 };
+        let agent = seating::challenger(host.settings(), finding, nth, &heard, &court.spent.failing);
         match by_agent.iter_mut().find(|(known, _)| *known == agent) {
             Some((_, findings)) => findings.push(finding.id),
             None => by_agent.push((agent, vec![finding.id])),
@@ -93,31 +126,47 @@ fn batches(court: &Court, host: &dyn Host, open: &[FindingId], voice: u32) -> Ve
     named.collect()
 }
 
-/// Asks all batches at once and takes down what was said.
+/// Asks batches side by side and takes down what was said. `Some`: a limit was reached.
 async fn hear(
     host: &dyn Host,
     court: &mut Court,
-    root: &Key,
+    bench: &Bench<'_>,
     batches: Vec<Batch>,
-    (ground, voices): (&Ground<'_>, &mut Voices),
-) -> Result<(), Parked> {
-    let asked = batches.iter().map(|batch| {
-        let task = task(court, host, batch);
-        ask(host, root.child(&batch.name), task, &court.spent)
-    });
-    let answered = try_join_all(asked).await?;
-    for (batch, (came, rulings)) in batches.iter().zip(answered) {
-        court.book(&came, rulings.is_some());
-        for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
-            if let Some(heard) = voices.get_mut(&ruling.id) {
-                heard.push(voice(&batch.agent, ruling, ground));
+    voices: &mut Voices,
+) -> Result<Option<Ending>, Parked> {
+    let (mut answered, mut failed) = (false, false);
+    for some in batches.chunks(SIDE_BY_SIDE) {
+        let halted = limit(host, court);
+        if halted.is_some() {
+            return Ok(halted);
+        }
+        let asked = some.iter().map(|batch| {
+            let task = task(court, host, bench, batch);
+            ask(host, bench.root.child(&batch.name), task, &court.spent)
+        });
+        for (batch, (came, rulings)) in some.iter().zip(try_join_all(asked).await?) {
+            court.use_up(host, &came);
+            answered |= rulings.is_some();
+            failed |= rulings.is_none();
+            let agent = came.by().unwrap_or(&batch.agent);
+            for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
+                if let Some(heard) = voices.get_mut(&ruling.id) {
+                    heard.push(voice(agent, ruling, bench.ground));
+                }
             }
         }
     }
-    Ok(())
+    // A sitting is one task to the limit on failures, however many batches it has.
+    if answered {
+        court.spent.failures_in_a_row = 0;
+    } else if failed {
+        court.spent.failures_in_a_row += 1;
+        court.metrics.failures += 1;
+    }
+    Ok(None)
 }
 
-fn task(court: &Court, host: &dyn Host, batch: &Batch) -> Task {
+fn task(court: &Court, host: &dyn Host, bench: &Bench<'_>, batch: &Batch) -> Task {
     let settings = host.settings();
     let disputed = batch.findings.iter().filter_map(|id| court.finding(*id)).map(Disputed::of);
     let brief = Brief {
@@ -126,11 +175,10 @@ fn task(court: &Court, host: &dyn Host, batch: &Batch) -> Task {
         surroundings: court.surroundings(host),
         ..Brief::new(Role::Challenger, settings.subject.clone(), court.round)
     };
-    let by = Key::new(format!("round-{}/freeze", court.round));
     Task {
-        agent: seating::climbed(settings, batch.agent.clone(), court.spent.failures_in_a_row),
+        agent: batch.agent.clone(),
         brief,
-        place: Workplace::Frozen { by },
+        place: Workplace::Frozen { by: bench.frozen.clone() },
         timeout_ms: settings.tasks.reviewer_timeout_ms,
         recent: vec![],
     }
@@ -158,6 +206,9 @@ async fn ask(
             host.note(Event::Warned { text: format!("answer of the challenger {agent}: {remark}") });
         }
     }
+    let agent = came.by().cloned().unwrap_or(agent);
+    let heard = |id: &&FindingId| rulings.iter().flatten().any(|ruling: &Ruling| ruling.id == **id);
+    let silent = wanted.iter().filter(|id| !heard(id)).copied().collect();
     let usage = came.usages.iter().copied().fold(Usage::default(), Usage::plus);
     let fault = match &rulings {
         Some(_) => None,
@@ -165,7 +216,7 @@ async fn ask(
             Fault::new(FaultKind::Malformed, format!("{agent} did not answer with verdicts"))
         })),
     };
-    host.note(Event::ChallengerAnswered { key, agent, findings, usage, fault });
+    host.note(Event::ChallengerAnswered { key, agent, findings, usage, silent, fault });
     Ok((came, rulings))
 }
 
@@ -186,9 +237,14 @@ fn lacking(content: &Content, wanted: &[FindingId]) -> Option<String> {
 /// A denial must show something, and what it shows must be there.
 fn voice(agent: &AgentName, ruling: Ruling, ground: &Ground<'_>) -> Voice {
     let Ruling { mut holds, mut note, mut counter, .. } = ruling;
-    if holds == Holds::Invalid && !ground.holds(&Evidence::Quote { text: counter.clone() }) {
-        let lacking =
-            if counter.is_empty() { "it quoted nothing for it" } else { "what it quoted is not there" };
+    let short = counter.chars().filter(|c| c.is_alphanumeric()).count() < SHORTEST_COUNTER;
+    let lacking = match counter.as_str() {
+        "" => Some("it quoted nothing for it"),
+        _ if short => Some("what it quoted is too short to show anything"),
+        _ if !ground.holds(&Evidence::Quote { text: counter.clone() }) => Some("what it quoted is not there"),
+        _ => None,
+    };
+    if let (Holds::Invalid, Some(lacking)) = (holds, lacking) {
         holds = Holds::Ambiguous;
         note = format!("called invalid, but {lacking}: {note}");
         counter = String::new();
@@ -236,11 +292,11 @@ async fn dispute(
     why: &str,
 ) -> Result<(), Parked> {
     let Some(finding) = court.finding(id) else { return Ok(()) };
-    let question = format!("{id}: {} (challengers do not agree; {why})", describe(finding));
+    let question = format!("{id}: {} (challengers: {why})", describe(finding));
     let decision = court.decision_id(court.decisions.len() as u32 + 1);
     let asked = Decision::disputed(decision.clone(), id, question);
     people::post(host, court, &root.child(&format!("ask-{id}")), asked).await?;
-    court.move_to(host, id, Status::Blocked { decision }, NO_AGREEMENT);
+    court.move_to(host, id, Status::Blocked { decision }, &format!("{NO_AGREEMENT}: {why}"));
     Ok(())
 }
 

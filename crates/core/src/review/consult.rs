@@ -9,9 +9,10 @@ use crate::{
     brief::{AgentReply, Content, Task},
     effect::{Effect, Reply},
     host::{Host, Parked},
-    ids::Key,
-    limits::{Spent, Usage, backoff_ms, budget, task_ms},
+    ids::{AgentName, Key},
+    limits::{Spent, Tried, Usage, backoff_ms, budget, task_ms},
     reason::{Fault, FaultKind},
+    seating,
 };
 
 /// What came of a consultation.
@@ -22,12 +23,19 @@ pub(super) struct Consulted {
     /// The last thing that went wrong.
     pub fault: Option<Fault>,
     pub usages: Vec<Usage>,
+    /// Who tried, and what came of it.
+    pub tried: Vec<(AgentName, Tried)>,
     /// The second try helped.
     pub recovered: bool,
     pub paused_ms: u64,
 }
 
 impl Consulted {
+    /// Who spoke last.
+    pub fn by(&self) -> Option<&AgentName> {
+        self.tried.last().map(|(agent, _)| agent)
+    }
+
     pub fn calls(&self) -> u32 {
         self.usages.len() as u32
     }
@@ -62,6 +70,8 @@ pub(super) async fn consult(
             Reply::Agent(reply) => {
                 came.usages.push(reply.usage);
                 spent.add(&reply.usage);
+                let readable = !matches!(reply.content, Content::Unreadable { .. });
+                came.tried.push((task.agent.clone(), if readable { Tried::Answered } else { Tried::Failed }));
                 let wrong = judge(&reply.content);
                 if let Content::Unreadable { message } = &reply.content {
                     let detail = format!("{} answered in a form that cannot be read: {message}", task.agent);
@@ -78,10 +88,17 @@ pub(super) async fn consult(
                 spent.add(&usage);
                 let hopeless = fault.is_environment();
                 came.fault = Some(fault);
+                let tried = if hopeless { Tried::CannotWork } else { Tried::Failed };
+                came.tried.push((task.agent.clone(), tried));
+                spent.tried(&task.agent, tried);
                 if hopeless {
                     break;
                 }
                 if first {
+                    let other = seating::stand_in(host.settings(), &task.agent, &spent.failing);
+                    if other != task.agent && host.patched("stand-in") {
+                        task.agent = other;
+                    }
                     let ms = pause_ms(host, &spent);
                     came.paused_ms += ms;
                     host.perform(key.child("pause"), Effect::Sleep { ms }).await?;

@@ -21,6 +21,7 @@ use crate::{
     reason::{Ending, Fault, Reason},
     review::{
         Court, Fix,
+        challenge::{self, Bench},
         consult::{Consulted, consult},
         next::trigger_of_fixes,
         people,
@@ -46,6 +47,9 @@ pub(super) async fn fix_iteration(
     let settings = host.settings();
     let root = Key::new(format!("round-{}/fix-{iteration}", court.round));
     people::look(host, court, &root).await?;
+    if let Some(ending) = hear_late(host, court, &root).await? {
+        return Ok(Some(ending));
+    }
     let open: Vec<Finding> = court.findings.iter().filter(|f| f.status.is_open()).cloned().collect();
     let why = trigger_of_fixes(court);
     let standing = court.tries.standing(&court.findings);
@@ -72,8 +76,7 @@ pub(super) async fn fix_iteration(
         });
         let mut working = FuturesUnordered::new();
         for hand in wave {
-            let turn = usize::from(hand.iter().any(|id| court.tries.circling.contains(id)));
-            let agent = seating::seat(settings, number, turn);
+            let agent = agent_for(host, court, &hand, number);
             number += 1;
             let key = root.child("fix").child(&format!("{number}"));
             for id in &hand {
@@ -81,7 +84,7 @@ pub(super) async fn fix_iteration(
             }
             let mut task = task(court, settings.tasks.fixer_timeout_ms, &hand, agent, host);
             if fuller {
-                task.recent = court.tries.outputs_at(&standing);
+                task.recent = court.tries.outputs_at(&standing, &hand);
                 fill(&mut task, host, court, iteration);
             }
             working.push(fixer(host, key, task, hand, court.spent.clone()));
@@ -100,6 +103,24 @@ pub(super) async fn fix_iteration(
     court.metrics.fix_iterations += 1;
     court.publish(host, &root).await?;
     Ok(None)
+}
+
+/// Findings that a limit kept from being disputed are disputed before anybody repairs them.
+async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<Option<Ending>, Parked> {
+    let due = challenge::due(host, court, &court.unheard);
+    court.unheard.clear();
+    if due.is_empty() {
+        return Ok(None);
+    }
+    let subject = host.settings().subject.clone();
+    let frozen = root.child("freeze");
+    let text = match host.perform(frozen.clone(), Effect::Freeze { subject: subject.clone() }).await? {
+        Reply::Frozen { text, .. } => text,
+        Reply::Failed { fault, .. } => return Ok(Some(Ending::new(Reason::Environment, fault.detail))),
+        other => return Ok(Some(Ending::new(Reason::Environment, format!("{other:?}")))),
+    };
+    let Some(ground) = Ground::new(subject.path().unwrap_or_default(), &text, None) else { return Ok(None) };
+    challenge::challenge(host, court, Bench { root, frozen: &frozen, ground: &ground }, due).await
 }
 
 /// What one fixer came back with.
@@ -171,13 +192,23 @@ fn fill(task: &mut Task, host: &dyn Host, court: &Court, iteration: u32) {
     surroundings.context = court.tries.context.clone();
     surroundings.context.stable = stable;
     task.brief.surroundings = surroundings;
-    let mut failures = court.spent.failures_in_a_row;
     if task.brief.assigned.iter().any(|assigned| court.tries.circling.contains(&assigned.id)) {
         task.brief.correction = String::from(CIRCLE);
-        // Whoever is stronger is another agent, too.
-        failures = failures.max(2);
     }
-    task.agent = seating::climbed(settings, task.agent.clone(), failures);
+}
+
+/// Who repairs these: the next in turn, somebody else than the last one where that one went in circles, and nobody who
+/// keeps failing.
+fn agent_for(host: &dyn Host, court: &Court, hand: &[FindingId], number: usize) -> AgentName {
+    let settings = host.settings();
+    let failing = &court.spent.failing;
+    let agent = seating::seat(settings, number, 0);
+    let circling = hand.iter().any(|id| court.tries.circling.contains(id));
+    let other = match court.tries.last_agent(hand).filter(|_| circling) {
+        Some(last) => seating::another(settings, last, failing),
+        None => seating::stand_in(settings, &agent, failing),
+    };
+    if other != agent && host.patched("stand-in") { other } else { agent }
 }
 
 /// Why the finding is open again, if it has been in a fixer's hands before.
@@ -201,9 +232,11 @@ async fn settle(
         Content::Fixes { claims } => Some((by.clone(), claims.clone(), reply.patch.clone())),
         _ => None,
     });
-    court.book(&came, readable.is_some());
+    court.book(host, &came, readable.is_some());
+    let before = court.tries.answered_before(standing, &hand);
+    let agent = came.by().cloned().unwrap_or(agent);
     for (_, reply) in &came.replies {
-        court.tries.remember(reply.output.clone(), standing.clone());
+        court.tries.remember(reply.output.clone(), standing.clone(), agent.clone(), hand.clone());
     }
     let Some((by, claims, patch)) = readable else {
         let note = came.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
@@ -222,7 +255,9 @@ async fn settle(
     match patch {
         Some(patch) if !fixed.is_empty() => fault = land(host, court, &by, &patch, &fixed).await?,
         _ => {
-            fixed_along(host, court, &by, &fixed);
+            if fixed.iter().any(|claim| court.tries.gone.contains(&claim.id)) && host.patched("fixed-along") {
+                fixed_along(host, court, &by, &fixed);
+            }
             let ids: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
             reopen(host, court, &ids, "said to be fixed, but nothing was changed");
         }
@@ -230,7 +265,7 @@ async fn settle(
     reopen(host, court, &hand, "the fixer said nothing about it");
     let repeated = came.replies.iter().any(|(_, reply)| is_repeated(reply));
     if repeated && fault.is_none() && court.tries.standing(&court.findings) == *standing {
-        circle(host, court, &key, &hand).await?;
+        circle(host, court, &key, &before).await?;
     }
     Ok(fault)
 }
@@ -259,8 +294,10 @@ fn summed_up(claims: &[Claim]) -> String {
 async fn circle(host: &dyn Host, court: &mut Court, key: &Key, hand: &[FindingId]) -> Result<(), Parked> {
     court.metrics.loops_detected += 1;
     let open = |id: &&FindingId| court.finding(**id).is_some_and(|finding| finding.status == Status::Open);
+    // Without an iteration left there is no other try to promise.
+    let last = court.iteration + 1 >= host.settings().limits.fix_iterations;
     let (again, first): (Vec<FindingId>, Vec<FindingId>) =
-        hand.iter().filter(open).partition(|id| court.tries.circling.contains(id));
+        hand.iter().filter(open).partition(|id| last || court.tries.circling.contains(id));
     if !first.is_empty() {
         let names: Vec<String> = first.iter().map(|id| format!("{id}")).collect();
         let text = format!(
@@ -398,12 +435,13 @@ fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed:
     }
 }
 
-/// What a finding shows no longer stands there, or what it missed does.
+/// What a finding showed no longer stands there, or what it missed does. What never stood there cannot be gone.
 fn is_gone(finding: &Finding, ground: &Ground<'_>) -> bool {
-    match &finding.evidence {
-        Evidence::Quote { text } => !text.is_empty() && !ground.holds(&finding.evidence),
-        Evidence::Absence { heading, terms } => ground.says(heading, terms),
-    }
+    finding.place.is_some()
+        && match &finding.evidence {
+            Evidence::Quote { text } => !text.is_empty() && !ground.holds(&finding.evidence),
+            Evidence::Absence { heading, terms } => ground.says(heading, terms),
+        }
 }
 
 fn concerns(finding: &Finding, hunks: &[Hunk], ground: Option<&Ground<'_>>) -> bool {

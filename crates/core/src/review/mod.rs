@@ -21,7 +21,7 @@ use crate::{
     limits::{Left, Spent, guard},
     metrics::{FindingMetrics, Metrics, MetricsFile, success_rate},
     reason::{Ending, Outcome, Reason},
-    text::cut,
+    text::{count, cut},
     tracker,
     view::Counts,
 };
@@ -70,6 +70,9 @@ pub struct Court {
     pub said: Vec<String>,
     /// A person accepted what was left.
     pub accepted: bool,
+    /// A person wants another round because the confidence is too low.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub held_for_confidence: bool,
     /// What each round came to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sheets: Vec<Sheet>,
@@ -78,6 +81,9 @@ pub struct Court {
     pub degraded: u32,
     #[serde(default, skip_serializing_if = "Tries::is_empty")]
     pub tries: Tries,
+    /// Findings that a limit kept from being disputed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unheard: Vec<FindingId>,
     /// It has come to this end and waits for a person.
     pub waiting: Option<Ending>,
 }
@@ -94,6 +100,38 @@ pub struct Pass {
     pub dry: bool,
     /// What was read.
     pub text: Option<Hash>,
+    /// Most of the panel answered, and not mostly with what is not believed.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub sound: bool,
+    /// Somebody else has changed the text since.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub changed: bool,
+    /// Seats that did not answer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unheard: u32,
+    /// What kept it from being dry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub raised: Vec<FindingId>,
+}
+
+impl Pass {
+    /// Of a dry one.
+    fn says(&self) -> String {
+        let mut text = String::from("a pass over the final text was dry");
+        if self.unheard > 0 {
+            text.push_str(&format!(", though {} did not answer", count(self.unheard, "reviewer")));
+        }
+        text
+    }
+
+    /// Of one that was not, over a text that is still the same.
+    fn lacks(&self) -> &'static str {
+        if self.changed {
+            "the file was changed by somebody else since"
+        } else {
+            "too little of it was answered, or believed"
+        }
+    }
 }
 
 /// One line of the fix log.
@@ -136,7 +174,7 @@ async fn stage(host: &dyn Host, court: &mut Court) -> Result<Stage, Parked> {
         Next::End(ending) => (String::from("end"), Some(ending)),
     };
     match ended {
-        Some(ending) => close(host, court, ending).await,
+        Some(ending) => close(host, court, ending, name == "end").await,
         None => Ok(Stage::Done(name)),
     }
 }
@@ -155,7 +193,13 @@ fn step(host: &dyn Host, court: &Court) -> Next {
 }
 
 /// Publishes how it stands. A good end is the end; anything else waits for a person, who may let the run go on.
-async fn close(host: &dyn Host, court: &mut Court, mut ending: Ending) -> Result<Stage, Parked> {
+/// `reckoned`: the ending follows from the court's state alone.
+async fn close(
+    host: &dyn Host,
+    court: &mut Court,
+    mut ending: Ending,
+    reckoned: bool,
+) -> Result<Stage, Parked> {
     let key = Key::new("end");
     if ending.reason.outcome() == Some(Outcome::Halted) {
         ending.left = Some(court.left(host));
@@ -164,18 +208,22 @@ async fn close(host: &dyn Host, court: &mut Court, mut ending: Ending) -> Result
         return Ok(Stage::Done(String::from("moved")));
     }
     let last = ending.reason == Reason::ReviewOnly || ending.reason.outcome() == Some(Outcome::Resolved);
+    let heard = court.said.len();
     if last {
         people::withdraw(host, court);
         if host.patched("inbox-at-end") {
-            people::note_unheard(host, court, &key).await?;
+            people::look(host, court, &key).await?;
         }
     }
     people::offer(host, court, &ending, &key).await?;
     court.publish(host, &key).await?;
     // Somebody may have changed the tracker in the last moment.
-    let still = || matches!(next(court, host.settings()), Next::End(now) if now.reason == ending.reason);
-    if last && !still() {
+    let still = matches!(step(host, court), Next::End(now) if now.reason == ending.reason);
+    if reckoned && !still && host.patched("edited-at-end") {
         return Ok(Stage::Done(String::from("edited")));
+    }
+    if last {
+        people::note_unheard(host, &court.said[heard.min(court.said.len())..]);
     }
     court.write_metrics(host, &key, &ending).await?;
     if last {
@@ -234,8 +282,23 @@ impl Court {
             ),
         };
         self.last_pass.dry = false;
+        self.last_pass.changed = true;
         host.note(Event::Warned { text });
         Ok(true)
+    }
+
+    /// What kept the last pass from being dry may have turned out not to be so.
+    fn look_again_at_the_pass(&mut self) {
+        let dismissed =
+            |id: &FindingId| self.finding(*id).is_some_and(|f| matches!(f.status, Status::Dismissed { .. }));
+        let same = self.tries.text == self.last_pass.text && !self.last_pass.changed;
+        if self.last_pass.sound
+            && same
+            && !self.last_pass.raised.is_empty()
+            && self.last_pass.raised.iter().all(dismissed)
+        {
+            self.last_pass.dry = true;
+        }
     }
 
     /// Changes a status, here and in the journal.

@@ -6,12 +6,13 @@
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | yes | | 0 | 0 | | | | | | end: accepted |
 //! | | 0 | | | | | | | | review round 1 |
-//! | | | > 0 | | off | | | | | end: review only |
-//! | | | 0 | 0 | off | | | | | end: goal met |
+//! | | | | > 0 | off | | | | | end: blocked |
+//! | | | > 0 | 0 | off | | | | | end: review only |
+//! | | | 0 | 0 | off | | | yes | | end: confidence low |
+//! | | | 0 | 0 | off | | | no | | end: goal met |
 //! | | | > 0 | | on | yes | | | | fix |
 //! | | | > 0 | | on | no | | | | end: fix iterations |
-//! | | | 0 | 0 | | | yes | yes | yes | review the next round |
-//! | | | 0 | 0 | | | yes | yes | no | end: confidence low |
+//! | | | 0 | 0 | | | yes | yes | | end: confidence low |
 //! | | | 0 | 0 | | | yes | no | | end: goal met |
 //! | | | 0 | > 0 | | | yes | | | end: blocked |
 //! | | | 0 | | | | no | | yes | review the next round |
@@ -49,6 +50,10 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
     if court.round == 0 {
         return Next::Review { round: 1 };
     }
+    if !settings.fix && counts.blocked > 0 {
+        // Nothing will change by another look; what a person decides does.
+        return end(Reason::Blocked, format!("{} blocked", counts.blocked));
+    }
     if counts.open > 0 {
         return match court.iteration {
             _ if !settings.fix => end(Reason::ReviewOnly, format!("{} open", counts.open)),
@@ -59,30 +64,27 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
             ),
         };
     }
-    if !settings.fix && counts.blocked == 0 {
+    if !settings.fix {
+        if let Some(low) = low(court, settings) {
+            return end(Reason::ConfidenceLow, low);
+        }
         // The text is as it was reviewed; another look at it would only be paid for.
         return end(Reason::GoalMet, String::from("nothing is open; nothing was to be fixed"));
     }
     let good = court.last_pass.dry || settings.tier.number() == 0;
     let more_rounds = court.round < limits.rounds.saturating_mul(court.spent.shares());
     match (counts.blocked, good) {
-        (0, true) if let Some(low) = low(court, settings) => match more_rounds {
-            true => Next::Review { round: court.round + 1 },
-            false => end(Reason::ConfidenceLow, low),
-        },
+        (0, true) if let Some(low) = low(court, settings) => end(Reason::ConfidenceLow, low),
         (0, true) if !court.last_pass.dry => {
             end(Reason::GoalMet, String::from("tier 0: no second look was asked for"))
         }
-        (0, true) => end(Reason::GoalMet, String::from("a pass over the final text was dry")),
+        (0, true) => end(Reason::GoalMet, court.last_pass.says()),
         (0, false) | (_, false) if more_rounds => Next::Review { round: court.round + 1 },
         (0, false) => end(
             Reason::Rounds,
-            match court.iteration {
-                0 => format!(
-                    "round {} showed nothing: too little was answered or believed, or the file changed since",
-                    court.round
-                ),
-                _ => format!(
+            match court.tries.text == court.last_pass.text {
+                true => format!("round {} showed nothing: {}", court.round, court.last_pass.lacks()),
+                false => format!(
                     "the last fixes of round {} are verified but were not reviewed again",
                     court.round
                 ),
@@ -96,14 +98,15 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
 fn low(court: &Court, settings: &Settings) -> Option<String> {
     let target = settings.target_confidence?;
     let reached = court.confidence.as_ref()?.for_gates;
-    (reached < target).then(|| format!("confidence {reached}, {target} was asked for"))
+    let tier = settings.tier;
+    (reached < target).then(|| format!("{reached} of {target}, counted for tier {tier}"))
 }
 
 /// Why the next round is held.
-pub(super) fn trigger_of_round(court: &Court, settings: &Settings) -> Reason {
+pub(super) fn trigger_of_round(court: &Court) -> Reason {
     match court.round {
         0 => Reason::Initial,
-        _ if court.last_pass.dry && low(court, settings).is_some() => Reason::ConfidenceLow,
+        _ if court.held_for_confidence => Reason::ConfidenceLow,
         _ if court.iteration == 0 => Reason::Recovery,
         _ => Reason::Unreviewed,
     }

@@ -9,7 +9,7 @@ use crate::{
     confidence::Party,
     effect::{Effect, Reply},
     event::Event,
-    finding::{Deferral, Finding, Raiser, Severity, Status},
+    finding::{Deferral, Dismissal, Finding, Raiser, Severity, Status},
     ground::Ground,
     host::{Host, Parked},
     ids::{AgentName, FindingId, Key},
@@ -19,7 +19,8 @@ use crate::{
     plan::Plan,
     reason::{Ending, Fault, Reason},
     review::{
-        Court, challenge,
+        Court,
+        challenge::{self, Bench},
         consult::{Consulted, consult},
         next::trigger_of_round,
         people,
@@ -49,7 +50,7 @@ pub(super) async fn review_round(
     let root = Key::new(format!("round-{round}"));
     let roles = seats(host, court, round);
     let of = settings.limits.rounds.saturating_mul(court.spent.shares());
-    host.note(Event::RoundStarted { round, of, why: Some(trigger_of_round(court, settings)) });
+    host.note(Event::RoundStarted { round, of, why: Some(trigger_of_round(court)) });
     people::look(host, court, &root).await?;
 
     let freeze = root.child("freeze");
@@ -73,10 +74,14 @@ pub(super) async fn review_round(
     };
 
     let mut sheet = Sheet { all_fixed_before: court.is_all_fixed(), ..Sheet::default() };
-    let (turn, failures) = turn(host, court, round);
+    let turn = turn(host, court, round);
+    let stand_in = !court.spent.failing.is_empty() && host.patched("stand-in");
     let fuller = host.patched("fuller-briefs");
     let asked = roles.iter().enumerate().map(|(index, role)| {
-        let agent = seating::seat_after(settings, index, turn, failures);
+        let mut agent = seating::seat(settings, index, turn);
+        if stand_in {
+            agent = seating::stand_in(settings, &agent, &court.spent.failing);
+        }
         let mut task = task(court, settings, round, *role, agent);
         if fuller {
             fill(&mut task.brief, host, court, &text);
@@ -84,7 +89,7 @@ pub(super) async fn review_round(
         seat(host, root.clone(), task, &court.spent)
     });
     let seats = try_join_all(asked).await?;
-    let Some(answers) = count(court, &seats, round) else {
+    let Some(answers) = count(host, court, &seats, round) else {
         if let Some(ending) = budget(&settings.limits, &court.spent) {
             return Ok(Some(ending));
         }
@@ -104,13 +109,22 @@ pub(super) async fn review_round(
     court.metrics.review_rounds = round;
     let new = judge(host, court, answers, &ground);
     let whole = Ground::new(path, &text, None);
-    let halted =
-        challenge::challenge(host, court, &root, whole.as_ref().unwrap_or(&ground), &new.raised).await?;
+    let mut due = challenge::due(host, court, &new.raised);
+    // What was refuted and is raised again is heard again, whoever agrees with it.
+    due.extend(new.again.iter().copied());
+    due.sort_unstable();
+    let bench = Bench { root: &root, frozen: &freeze, ground: whole.as_ref().unwrap_or(&ground) };
+    let halted = challenge::challenge(host, court, bench, due).await?;
     defer_beside_the_goal(host, court, &new.raised);
     court.findings.iter().for_each(|finding| sheet.count(finding, round));
     let all = new.fresh(court).count() as u32;
     let weighty = new.fresh(court).any(|finding| finding.severity.weighs());
-    court.last_pass.dry = telling(court, &seats, round) && !weighty && halted.is_none();
+    court.held_for_confidence = false;
+    court.last_pass.changed = false;
+    court.last_pass.unheard = seats.iter().filter(|seat| seat.raised.is_none()).count() as u32;
+    court.last_pass.sound = telling(court, &seats, round) && halted.is_none();
+    court.last_pass.raised = new.fresh(court).filter(|f| f.severity.weighs()).map(|f| f.id).collect();
+    court.last_pass.dry = court.last_pass.sound && !weighty;
     let counts = Counts::of(&court.findings);
     host.note(Event::RoundEnded { round, new: all, dry: court.last_pass.dry, counts });
     court.calculate_confidence(host, &answered(&seats, round), agreement(&seats));
@@ -145,16 +159,18 @@ fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Option<Ending> {
     None
 }
 
-/// How many places the panel has moved on (one every round, so that the same text is seen with other eyes), and how many
-/// failures in a row call for somebody else.
-fn turn(host: &dyn Host, court: &Court, round: u32) -> (usize, u32) {
-    let (places, failures) = (round as usize - 1, court.spent.failures_in_a_row);
-    let moves = places > 0 || failures > 1;
-    if moves && seating::has_others(host.settings()) && host.patched("next-agent") {
-        (places, failures)
-    } else {
-        (0, 0)
+/// How many places the panel has moved on: one every round, so that the same text is seen with other eyes.
+fn turn(host: &dyn Host, court: &Court, round: u32) -> usize {
+    let places = round as usize - 1;
+    if host.settings().agents.len() < 2 {
+        return 0;
     }
+    if places > 0 && host.patched("rotation") {
+        return places;
+    }
+    // As earlier builds had it.
+    let before = (court.spent.failures_in_a_row / 2) as usize + usize::from(court.degraded > 0);
+    if places > 0 && before > 0 && host.patched("next-agent") { before } else { 0 }
 }
 
 fn seats(host: &dyn Host, court: &Court, round: u32) -> Vec<Role> {
@@ -231,6 +247,7 @@ async fn seat(host: &dyn Host, root: Key, task: Task, spent: &Spent) -> Result<S
             host.note(Event::Warned { text: format!("answer of {role}: {remark}") });
         }
     }
+    let agent = came.by().cloned().unwrap_or(agent);
     match (&raised, &came.fault) {
         (Some(raised), _) => {
             let usage = came.usages.iter().copied().fold(Usage::default(), Usage::plus);
@@ -263,10 +280,15 @@ fn too_thin(content: &Content, required: u32) -> Option<String> {
 }
 
 /// Books what the seats used; None when nobody answered.
-fn count(court: &mut Court, seats: &[Seat], round: u32) -> Option<Vec<(Raiser, Vec<Raised>)>> {
+fn count(
+    host: &dyn Host,
+    court: &mut Court,
+    seats: &[Seat],
+    round: u32,
+) -> Option<Vec<(Raiser, Vec<Raised>)>> {
     let mut answers = Vec::new();
     for seat in seats {
-        court.book(&seat.came, seat.raised.is_some());
+        court.book(host, &seat.came, seat.raised.is_some());
         if let Some(raised) = &seat.raised {
             let raiser = Raiser { round, role: seat.role, agent: seat.agent.clone() };
             answers.push((raiser, raised.clone()));
@@ -293,6 +315,8 @@ struct New {
     raised: Vec<FindingId>,
     /// Known ones that turned out to matter more.
     grown: Vec<FindingId>,
+    /// Refuted ones that somebody else has raised again.
+    again: Vec<FindingId>,
 }
 
 impl New {
@@ -304,7 +328,12 @@ impl New {
                 || finding.status == beside
                 || matches!(finding.status, Status::Blocked { .. })
         };
-        self.raised.iter().chain(&self.grown).filter_map(|id| court.finding(*id)).filter(due)
+        self.raised
+            .iter()
+            .chain(&self.grown)
+            .chain(&self.again)
+            .filter_map(|id| court.finding(*id))
+            .filter(due)
     }
 }
 
@@ -315,11 +344,21 @@ fn judge(
     ground: &Ground<'_>,
 ) -> New {
     let merged = merge(&mut court.findings, answers, ground, host.now());
-    let mut new = New { raised: Vec::new(), grown: Vec::new() };
+    let mut new = New { raised: Vec::new(), grown: Vec::new(), again: Vec::new() };
     for merged in merged {
         match merged {
             Merged::Joined { finding, severity, raiser } => {
+                let anew = is_raised_anew(host.settings(), court, finding, &raiser);
                 host.note(Event::FindingJoined { finding, severity, raiser });
+                if anew && !new.again.contains(&finding) && host.patched("heard-again") {
+                    court.move_to(
+                        host,
+                        finding,
+                        Status::Open,
+                        "refuted before, but raised again by another reviewer",
+                    );
+                    new.again.push(finding);
+                }
                 let beside = Status::Deferred { why: Deferral::Goal };
                 if severity == Severity::Critical
                     && court.finding(finding).is_some_and(|f| f.status == beside)
@@ -336,6 +375,19 @@ fn judge(
         }
     }
     new
+}
+
+/// A refuted finding that a reviewer of another provider or with another method raises is disputed once more, once.
+fn is_raised_anew(settings: &Settings, court: &Court, id: FindingId, by: &Raiser) -> bool {
+    let Some(finding) = court.finding(id) else { return false };
+    let invalid = Status::Dismissed { why: Dismissal::Invalid };
+    let refuted = finding.history.iter().filter(|step| step.status == invalid).count();
+    let other = |raiser: &Raiser| {
+        raiser == by
+            || raiser.role != by.role
+            || settings.provider(&raiser.agent) != settings.provider(&by.agent)
+    };
+    finding.status == invalid && refuted == 1 && finding.raisers.iter().all(other)
 }
 
 fn defer_beside_the_goal(host: &dyn Host, court: &mut Court, raised: &[FindingId]) {
@@ -357,14 +409,28 @@ impl Court {
         counts.fixed > 0 && counts.open + counts.blocked == 0
     }
 
-    /// Books a consultation: calls, tokens, failures in a row.
-    pub(super) fn book(&mut self, came: &Consulted, answered: bool) {
+    /// Books what a consultation used and who failed in it.
+    pub(super) fn use_up(&mut self, host: &dyn Host, came: &Consulted) {
         self.metrics.subagent_invocations += came.calls();
         self.metrics.total_backoff_seconds += came.paused_ms / 1000;
         self.metrics.recoveries += u32::from(came.recovered);
         for usage in &came.usages {
             self.spent.add(usage);
         }
+        for (agent, tried) in &came.tried {
+            let worked = seating::stand_in(host.settings(), agent, &self.spent.failing) == *agent;
+            self.spent.tried(agent, *tried);
+            let other = seating::stand_in(host.settings(), agent, &self.spent.failing);
+            if worked && other != *agent && host.patched("stand-in") {
+                let text = format!("{agent} has failed twice in a row; {other} stands in for it");
+                host.note(Event::Warned { text });
+            }
+        }
+    }
+
+    /// Books a consultation: calls, tokens, failures in a row.
+    pub(super) fn book(&mut self, host: &dyn Host, came: &Consulted, answered: bool) {
+        self.use_up(host, came);
         let outside = came.fault.as_ref().is_some_and(Fault::is_environment);
         if answered {
             self.spent.failures_in_a_row = 0;

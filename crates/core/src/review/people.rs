@@ -35,7 +35,8 @@ pub(super) async fn offer(
     ending: &Ending,
     key: &Key,
 ) -> Result<(), Parked> {
-    let asked = court.decisions.iter().any(|d| d.about == About::Limit && d.answer.is_none());
+    let about = |decision: &Decision| matches!(decision.about, About::Limit | About::Confidence);
+    let asked = court.decisions.iter().any(|decision| about(decision) && decision.answer.is_none());
     let offers = ending.reason == Reason::ConfidenceLow || ending.reason.outcome() == Some(Outcome::Halted);
     if !offers || asked {
         return Ok(());
@@ -43,7 +44,11 @@ pub(super) async fn offer(
     let open: Vec<String> = court.findings.iter().filter(|f| f.status.is_open()).map(headline).collect();
     let left = if open.is_empty() { String::new() } else { format!("; open: {}", open.join("; ")) };
     let question = format!("{} ({}){left}", ending.reason.row().says, ending.detail);
-    let decision = Decision::limit(court.decision_id(court.decisions.len() as u32 + 1), question);
+    let id = court.decision_id(court.decisions.len() as u32 + 1);
+    let decision = match ending.reason {
+        Reason::ConfidenceLow => Decision::confidence(id, question),
+        _ => Decision::limit(id, question),
+    };
     post(host, court, &key.child("ask"), decision).await
 }
 
@@ -116,37 +121,35 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
         }
         (About::Blocked { finding } | About::Disputed { finding }, "dismiss") => {
             court.move_to(host, finding, Status::Dismissed { why: Dismissal::Person }, &because(&answer));
+            court.look_again_at_the_pass();
         }
         (About::Blocked { finding } | About::Disputed { finding }, _) => {
             court.move_to(host, finding, Status::Deferred { why: Deferral::Person }, &because(&answer));
         }
+        (About::Confidence, "more") => {
+            court.accepted = false;
+            court.held_for_confidence = true;
+            court.last_pass.dry = false;
+            court.spent.grants += 1;
+        }
         (About::Limit, "more") => {
             court.accepted = false;
+            court.spent.failing.clear();
             court.spent.grants += 1;
             court.spent.failures_in_a_row = 0;
             court.iteration = 0;
             court.degraded = 0;
         }
-        (About::Limit, _) => accept(host, court, &because(&answer)),
+        (About::Limit | About::Confidence, _) => accept(host, court, &because(&answer)),
     }
 }
 
-/// What was said after the last brief: no agent will ever be told. What was changed in the tracker still counts.
-pub(super) async fn note_unheard(host: &dyn Host, court: &mut Court, parent: &Key) -> Result<(), Parked> {
-    if let Reply::Requests { requests } = host.perform(parent.child("inbox"), Effect::Inbox).await? {
-        for request in requests {
-            match request {
-                Request::Say { text } if !court.said.contains(&text) => {
-                    let text =
-                        format!("this was said too late for any agent to be told: {}", cut(&text, 200));
-                    host.note(Event::Warned { text });
-                }
-                Request::Amend { .. } | Request::Add { .. } => apply(host, court, alloc::vec![request]),
-                Request::Say { .. } | Request::Answer { .. } | Request::Resume => {}
-            }
-        }
+/// What was said after the last brief: no agent will ever be told.
+pub(super) fn note_unheard(host: &dyn Host, said: &[String]) {
+    for text in said {
+        let text = format!("this was said too late for any agent to be told: {}", cut(text, 200));
+        host.note(Event::Warned { text });
     }
-    Ok(())
 }
 
 /// Questions that the end of the run has made idle.

@@ -14,11 +14,11 @@ use crate::{
     brief::AgentReply,
     context::Context,
     finding::{Finding, Status},
-    ids::{FindingId, Hash},
+    ids::{AgentName, FindingId, Hash},
     loops::SIMILAR,
 };
 
-/// Outputs that are compared with a new one.
+/// So many outputs about one finding are compared with a new one.
 const OUTPUTS: usize = 5;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +44,9 @@ pub struct Tries {
 struct Output {
     output: Hash,
     standing: Hash,
+    agent: AgentName,
+    /// What it was about.
+    findings: Vec<FindingId>,
 }
 
 impl Tries {
@@ -62,20 +65,43 @@ impl Tries {
         Hash::of(all.as_bytes())
     }
 
-    /// Outputs that were given while everything stood like this.
-    pub fn outputs_at(&self, standing: &Hash) -> Vec<Hash> {
-        self.outputs
-            .iter()
-            .filter(|past| past.standing == *standing)
-            .map(|past| past.output.clone())
-            .collect()
+    /// Outputs about any of these findings that were given while everything stood like this.
+    pub fn outputs_at(&self, standing: &Hash, about: &[FindingId]) -> Vec<Hash> {
+        let fits = |past: &&Output| past.standing == *standing && past.is_about(about);
+        self.outputs.iter().filter(fits).map(|past| past.output.clone()).collect()
     }
 
-    pub fn remember(&mut self, output: Hash, standing: Hash) {
-        self.outputs.push(Output { output, standing });
-        if self.outputs.len() > OUTPUTS {
-            self.outputs.remove(0);
+    /// Which of these findings an output was about before, while everything stood like this.
+    pub fn answered_before(&self, standing: &Hash, about: &[FindingId]) -> Vec<FindingId> {
+        let past = |id: &&FindingId| {
+            self.outputs.iter().any(|past| past.standing == *standing && past.findings.contains(id))
+        };
+        about.iter().filter(past).copied().collect()
+    }
+
+    /// Who tried last about one of these.
+    pub fn last_agent(&self, about: &[FindingId]) -> Option<&AgentName> {
+        self.outputs.iter().rev().find(|past| past.is_about(about)).map(|past| &past.agent)
+    }
+
+    /// Keeps the last outputs about each finding.
+    pub fn remember(&mut self, output: Hash, standing: Hash, agent: AgentName, findings: Vec<FindingId>) {
+        self.outputs.push(Output { output, standing, agent, findings });
+        let crowded = |at: usize| {
+            let about = &self.outputs[at].findings;
+            let later =
+                |id: &FindingId| self.outputs[at..].iter().filter(|past| past.findings.contains(id)).count();
+            about.iter().all(|id| later(id) > OUTPUTS)
+        };
+        if let Some(at) = (0..self.outputs.len()).find(|at| crowded(*at)) {
+            self.outputs.remove(at);
         }
+    }
+}
+
+impl Output {
+    fn is_about(&self, about: &[FindingId]) -> bool {
+        self.findings.iter().any(|id| about.contains(id))
     }
 }
 
