@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     brief::Holds,
-    finding::{Dismissal, Evidence, Finding, Severity, Status, Step},
+    finding::{Dismissal, Evidence, Finding, Severity, Status},
     ids::AgentName,
     level::words,
     settings::Settings,
@@ -38,6 +38,8 @@ pub const MOST: u32 = 3;
 
 /// How the note on a finding begins that stays, one severity down.
 pub const IN_DOUBT: &str = "in doubt, taken as";
+/// How the note on a finding begins to which a person has given another severity.
+pub const WEIGHED: &str = "a person calls it";
 /// The note on something critical that a person has to decide.
 pub const NO_AGREEMENT: &str = "challengers do not agree on something critical";
 
@@ -153,10 +155,14 @@ fn words_of(voices: &[Voice], with: impl Fn(Holds) -> bool) -> String {
 /// What challengers brought about, in the words of the finding's history. None: it was upheld, or nobody disputed it.
 pub fn told(finding: &Finding) -> Option<&str> {
     let refuted = Status::Dismissed { why: Dismissal::Invalid };
-    let tells = |step: &&Step| {
-        step.status == refuted || step.note.starts_with(IN_DOUBT) || step.note.starts_with(NO_AGREEMENT)
+    let ruled = |at: usize| {
+        let step = &finding.history[at];
+        // What follows a fixer's turn may be a fixer's words.
+        let after_a_fixer = at > 0 && finding.history[at - 1].status == Status::Assigned;
+        let words = step.note.starts_with(IN_DOUBT) || step.note.starts_with(NO_AGREEMENT);
+        step.status == refuted || (words && !after_a_fixer)
     };
-    finding.history.iter().find(tells).map(|step| step.note.as_str())
+    (0..finding.history.len()).find(|at| ruled(*at)).map(|at| finding.history[at].note.as_str())
 }
 
 #[cfg(test)]

@@ -155,7 +155,8 @@ pub enum Party {
 impl Party {
     /// From what a session wrote down: votes first, else its own summary. None: it says neither.
     pub fn of(minutes: &Minutes) -> Option<Party> {
-        if minutes.ballots.is_empty() {
+        let ballots = || minutes.ballots.iter().filter(|ballot| !ballot.votes.is_empty());
+        if ballots().next().is_none() {
             return match (minutes.consensus.is_empty(), minutes.dissent.is_empty()) {
                 (true, true) => None,
                 (false, true) => Some(Party::Consensus),
@@ -163,8 +164,8 @@ impl Party {
                 (true, false) => Some(Party::NoConsensus),
             };
         }
-        let agreed = minutes.ballots.iter().filter(|ballot| ballot.is_agreed()).count();
-        Some(match minutes.ballots.len() {
+        let agreed = ballots().filter(|ballot| ballot.is_agreed()).count();
+        Some(match ballots().count() {
             all if agreed == all && minutes.dissent.is_empty() => Party::Consensus,
             all if agreed * 2 >= all => Party::Partial,
             _ => Party::NoConsensus,

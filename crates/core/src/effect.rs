@@ -82,12 +82,16 @@ pub enum Reply {
         #[serde(flatten)]
         why: Refusal,
     },
+    /// With requests it was *not* written: they come first, then it is tried again.
     Written {
         path: String,
         /// Where a version that a person had edited was put.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         aside: Option<String>,
-        /// What had been edited in it.
+        /// What of it was not understood, in a line each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        strange: Vec<String>,
+        /// What had been edited in it and nobody has been told yet.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         requests: Vec<Request>,
     },
@@ -135,11 +139,22 @@ pub enum Request {
     /// A finding is to be seen otherwise.
     Amend {
         finding: FindingId,
+        /// How it stood when the person said so; none: whatever it is like now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        was: Option<Was>,
         #[serde(flatten)]
         change: Change,
     },
     /// A finding of the person's own. The quote may be empty.
     Add { severity: Severity, description: String, quote: String },
+}
+
+/// A finding as a person saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Was {
+    /// In the tracker's words.
+    pub status: String,
+    pub severity: Severity,
 }
 
 /// What a person makes of a finding.

@@ -14,6 +14,7 @@ use alloc::{
 
 use crate::{
     brief::Raised,
+    challenge::{IN_DOUBT, WEIGHED},
     finding::{Deferral, Dismissal, Evidence, Finding, Raiser, Severity, Status},
     ground::{Ground, Grounded},
     ids::FindingId,
@@ -58,7 +59,9 @@ pub fn merge(
         match belongs(findings, &claim) {
             Belongs::To(index) => {
                 let finding = &mut findings[index];
-                finding.severity = finding.severity.min(weight(&claim.raised));
+                if !is_weighed(finding) {
+                    finding.severity = finding.severity.min(weight(&claim.raised));
+                }
                 finding.raisers.push(claim.raiser.clone());
                 let severity = finding.severity;
                 done.push(Merged::Joined { finding: finding.id, severity, raiser: claim.raiser });
@@ -71,6 +74,11 @@ pub fn merge(
         }
     }
     done
+}
+
+/// Challengers or a person have said how severe it is: one more claim does not change that.
+fn is_weighed(finding: &Finding) -> bool {
+    finding.history.iter().any(|step| step.note.starts_with(IN_DOUBT) || step.note.starts_with(WEIGHED))
 }
 
 /// How severe a claim is. The one place where more than the raiser's own word can count, such as a party's votes.

@@ -2,14 +2,22 @@
 
 use proptest::prelude::*;
 use tribunal_core::{
-    effect::{Change, Request},
+    brief::Said,
+    effect::{Change, Hunk, Reply, Request, Was},
+    event::Event,
     finding::{Deferral, Dismissal, Evidence, Finding, Severity, Status},
     ids::{FindingId, RunId},
+    level::Level,
     review::Court,
+    settings::Settings,
     stamp::Stamp,
-    tracker::{is_untouched, read, render, run, stamped},
+    tracker::{is_untouched, read, render, run, stamped, status},
+    view::RunView,
 };
-use tribunal_testkit::samples;
+use tribunal_testkit::{
+    ScriptedWorld, samples,
+    trial::{Life, Trial, review_workflow as workflow},
+};
 
 fn finding(id: u32, severity: Severity, status: Status) -> Finding {
     let mut finding = Finding {
@@ -43,8 +51,11 @@ fn tracker(court: &Court) -> String {
     stamped(render(court, &samples::settings(), 1, Stamp::default()), &RunId::new("plan-1234"))
 }
 
+/// As the court of these tests has it.
 fn amend(finding: u32, change: Change) -> Request {
-    Request::Amend { finding: FindingId(finding), change }
+    let known = court().findings.into_iter().find(|known| known.id.0 == finding).unwrap();
+    let was = Was { status: status(&known.status), severity: known.severity };
+    Request::Amend { finding: FindingId(finding), was: Some(was), change }
 }
 
 #[test]
@@ -115,31 +126,92 @@ fn what_cannot_be_understood_is_named_with_its_line() {
         strange("F1 · high · open", "F1"),
         format!("line {line}: F1 has no severity any more; line {line}: `` is no status")
     );
-    assert_eq!(
-        strange("<!-- was: F1", "<!-- F1"),
-        format!("line {line}: the comment that says how F1 stood is gone or another's")
-    );
+    let gone = format!("line {line}: the comment that says how F1 stood is gone or another's; ");
+    assert!(strange("<!-- was: F1", "<!-- F1").starts_with(&gone));
     assert_eq!(
         strange("- Suggested fix: say when", "- Suggested fix: say who"),
         format!("line {line}: lines of F1 were changed that cannot be taken in")
     );
     assert_eq!(
         strange("<!-- ISSUES_END -->", ""),
-        "`<!-- ISSUES_START -->` or `<!-- ISSUES_END -->` is missing"
+        "the lines `<!-- ISSUES_START -->` and `<!-- ISSUES_END -->` are missing"
     );
     assert_eq!(strange("### [ ] F1", "stray\n### [ ] F1"), format!("line {line}: it belongs to no issue"));
 }
 
 #[test]
-fn an_old_copy_brings_its_own_change_and_takes_none_of_ours_back() {
-    let old = tracker(&court()).replacen("F3 · medium", "F3 · low", 1);
-    let mut now = court();
-    now.findings[0].move_to(Status::Fixed, Stamp::default(), "landed meanwhile");
-    let edits = read(&old);
-    assert_eq!(edits.requests, [amend(3, Change::Severity { to: Severity::Low })], "F1 is not opened again");
+fn what_stands_around_the_issues_cannot_be_taken_in_and_is_named() {
+    let text = tracker(&court());
+    let strange = "lines outside the issues were changed, or an issue was taken out";
+    let without = {
+        let from = text.find("### [x] F2").unwrap();
+        let to = text.find("### [ ] F3").unwrap();
+        format!("{}{}", &text[..from], &text[to..])
+    };
+    for edited in [
+        format!("{text}\n### [ ] new · critical\n\nat the very end\n"),
+        text.replace("## Fix log", "## Fix log\n\nwe should talk about this"),
+        text.replace("Workflow: review", "Workflow: mine"),
+        without,
+    ] {
+        let edits = read(&edited);
+        assert_eq!((edits.requests, edits.strange), (vec![], vec![strange.to_string()]), "{edited}");
+    }
+    // People's own issues are no change of the frame.
+    let added = text.replace("<!-- ISSUES_END -->", "### [ ] new · low\n\nmine\n\n<!-- ISSUES_END -->");
+    assert_eq!(read(&added).strange, Vec::<String>::new());
 }
 
-fn status() -> impl Strategy<Value = Status> {
+#[test]
+fn an_agent_s_text_is_never_taken_for_a_person_s() {
+    let mut court = court();
+    court.findings[0].description = "### [ ] F1 · low · dismissed: known".into();
+    court.findings[0].suggested_fix = "one two three four five six seven".into();
+    let text = tracker(&court);
+    assert_eq!(read(&text), Default::default());
+    // A line right under the heading is the person's, not the description below it.
+    let edits = read(&text.replacen("\n\\### [ ] F1", "\nmy word\n\\### [ ] F1", 1));
+    assert_eq!(edits.requests, [Request::Say { text: "about F1: my word".into() }]);
+    assert_eq!(edits.strange, Vec::<String>::new());
+    // An editor that wraps lines says nothing.
+    let edits = read(&text.replacen("three four", "three\nfour", 1));
+    assert_eq!((edits.requests.len(), edits.strange.len()), (0, 1));
+}
+
+#[test]
+fn an_edit_of_something_that_has_moved_on_is_left_aside_and_told() {
+    let flawed = samples::flawed_text(1);
+    let repaired = flawed.replace("flaw 1", "repaired");
+    let hunk = Hunk { old_start: 5, old_len: 1, new_len: 1 };
+    let was = Was { status: "open".into(), severity: Severity::High };
+    let late = |change| Request::Amend { finding: FindingId(1), was: Some(was.clone()), change };
+    let requests = vec![
+        late(Change::Dismissed { reason: "we know".into() }),
+        late(Change::Severity { to: Severity::Low }),
+    ];
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", samples::frozen(&flawed))
+        .on("round-1/review/adversarial", samples::findings(vec![samples::raised(1, Severity::High)]))
+        .on("round-1/fix-1/fix/1", samples::fixes(vec![(FindingId(1), Said::Fixed)], true))
+        .on("round-1/fix-1/fix/1/land", samples::landed(&repaired, vec![hunk]))
+        .on("round-2/inbox", Reply::Requests { requests })
+        .on("round-2/freeze", samples::frozen(&repaired))
+        .on("round-2/review/adversarial", samples::findings(vec![]))
+        .on("end/look", samples::frozen(&repaired));
+    let settings = Settings { level: Some(Level::Minimal), ..samples::settings() };
+    let mut trial = Trial::new(settings, world, 1);
+    assert!(matches!(trial.live(workflow, None), Life::Done(_)));
+    let finding = &RunView::of(&trial.journal).findings[&FindingId(1)];
+    assert_eq!(
+        (&finding.status, finding.severity),
+        (&Status::Fixed, Severity::Low),
+        "the severity still stood"
+    );
+    let says = "F1 was to be dismissed, when it was open; it is fixed by now and stays so";
+    assert!(trial.journal.iter().any(|e| matches!(&e.event, Event::Warned { text } if text == says)));
+}
+
+fn any_status() -> impl Strategy<Value = Status> {
     prop::sample::select(vec![
         Status::Open,
         Status::Fixed,
@@ -152,7 +224,7 @@ proptest! {
     /// Whatever agents wrote: reading back what we wrote finds no edit, and one edit is found as that one.
     #[test]
     fn only_what_was_edited_is_found(
-        texts in prop::collection::vec(("\\PC{0,60}", "\\PC{0,40}", status()), 1..6),
+        texts in prop::collection::vec(("(### |<!-- ISSUES_END -->|- |\\PC){0,60}", "\\PC{0,40}", any_status()), 1..6),
         at in any::<prop::sample::Index>(),
     ) {
         let mut court = court();
@@ -167,7 +239,9 @@ proptest! {
         prop_assert_eq!(read(&text), Default::default());
         let id = at.index(texts.len()) as u32 + 1;
         let edited = text.replacen(&format!("] F{id} · high"), &format!("] F{id} · low"), 1);
-        prop_assert_eq!(read(&edited).requests, vec![amend(id, Change::Severity { to: Severity::Low })]);
+        let was = Was { status: status(&texts[id as usize - 1].2), severity: Severity::High };
+        let change = Change::Severity { to: Severity::Low };
+        prop_assert_eq!(read(&edited).requests, vec![Request::Amend { finding: FindingId(id), was: Some(was), change }]);
     }
 
     #[test]

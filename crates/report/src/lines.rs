@@ -169,8 +169,8 @@ impl<W: Write> Lines<W> {
             Event::SeatIncomplete { role, fault, .. } => {
                 self.seat((Style::Bad, "✗"), role.as_str(), &format!("incomplete: {fault}"))
             }
-            Event::ChallengerAnswered { key, agent, fault, .. } => {
-                self.challenger(key, agent, fault.as_ref())
+            Event::ChallengerAnswered { key, agent, silent, fault, .. } => {
+                self.challenger(key, agent, (fault.as_ref(), silent))
             }
             Event::FindingRuled { finding, .. } => self.ruled(*finding),
             Event::DecisionPosted { decision } if matches!(decision.about, About::Disputed { .. }) => {
@@ -228,7 +228,8 @@ impl<W: Write> Lines<W> {
                 Status::Open if self.refused.contains(finding) => Ok(()),
                 Status::Open => {
                     let text = self.screen.fit(16, note);
-                    self.line(4, &format!("  {finding} stays open: {text}"))
+                    let word = if note.starts_with("a person") { "is open again" } else { "stays open" };
+                    self.line(4, &format!("  {finding} {word}: {text}"))
                 }
                 other => {
                     let text = self.screen.fit(24, note);
@@ -294,7 +295,11 @@ impl<W: Write> Lines<W> {
             Event::FindingRaised { finding } => self.finding(finding),
             Event::DecisionAnswered { decision, answer } => {
                 let choice = self.screen.fit(24, &answer.choice);
-                self.line(2, &format!("{} was answered: {choice}", clean(decision.as_str())))
+                let says = match answer.choice.as_str() {
+                    "withdrawn" => format!("is withdrawn: {}", clean(&answer.note)),
+                    _ => format!("was answered: {choice}"),
+                };
+                self.line(2, &format!("{} {says}", clean(decision.as_str())))
             }
             Event::Warned { text } => {
                 let mark = self.screen.paint(Style::Warn, "[W]");

@@ -280,7 +280,7 @@ impl RandomWorld {
         let quote = self.dice.pick(&self.lines).clone();
         let added = Request::Add { severity: Severity::High, description: format!("mine: {quote}"), quote };
         let said = Request::Say { text: "mind the law".into() };
-        let mut requests = vec![Request::Amend { finding, change }, added, said];
+        let mut requests = vec![Request::Amend { finding, was: None, change }, added, said];
         requests.truncate(self.dice.roll(4));
         requests
     }
@@ -305,7 +305,7 @@ impl World for RandomWorld {
             Effect::Write { file, .. } => {
                 let requests = if *file == OwnFile::Tracker { self.edits() } else { Vec::new() };
                 let aside = self.dice.percent(5).then(|| "plan-issues.edited-1.md".to_string());
-                Reply::Written { path: "plan-issues.md".into(), aside, requests }
+                Reply::Written { path: "plan-issues.md".into(), aside, strange: Vec::new(), requests }
             }
             Effect::Post { decision } => {
                 if !self.open.iter().any(|known| known.id == decision.id) {

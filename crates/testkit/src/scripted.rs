@@ -51,6 +51,7 @@ impl World for ScriptedWorld {
             Effect::Write { .. } => Performed::Reply(Reply::Written {
                 path: format!("{}-issues.md", ask.key),
                 aside: None,
+                strange: Vec::new(),
                 requests: Vec::new(),
             }),
             Effect::Sleep { .. } => Performed::Reply(Reply::Slept),

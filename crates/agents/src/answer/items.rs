@@ -383,11 +383,13 @@ fn claim(node: &Node, _: &mut Vec<String>) -> Result<Claim, String> {
     let words = words(&status);
     let says = |word: &str| words.iter().any(|known| known == word);
     let denials = ["not", "partially", "partly", "cannot", "un", "will", "to", "almost", "nearly"];
-    let denied = denials.iter().any(|word| says(word));
-    let said = match () {
-        () if says("blocked") => Said::Blocked,
-        () if !denied && ["fixed", "resolved", "done"].iter().any(|word| says(word)) => Said::Fixed,
-        () => {
+    let done = words.iter().position(|word| ["fixed", "resolved", "done"].contains(&word.as_str()));
+    // Only what stands before it: `done; will need a note` is done.
+    let denied = |at: usize| words[..at].iter().any(|word| denials.contains(&word.as_str()));
+    let said = match done {
+        _ if says("blocked") => Said::Blocked,
+        Some(at) if !denied(at) => Said::Fixed,
+        _ => {
             let status = cut(&status.to_uppercase(), 40);
             return Err(format!("status `{status}` is neither FIXED nor BLOCKED"));
         }

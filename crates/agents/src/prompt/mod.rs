@@ -276,6 +276,9 @@ const AROUND: usize = 160;
 /// What came of earlier tries, shortened to the room there is: a character has up to four bytes.
 fn context(brief: &Brief, text: &str, room: usize) -> String {
     let room = room.saturating_sub(AROUND);
+    // Where the run stands is said whatever room there is; it is short, and ours.
+    let least = brief.surroundings.context.stable.chars().count().min(400);
+    let room = room.max(least * 4);
     let mut most = room.min(tribunal_core::context::MOST_CHARS);
     while most > 0 {
         let told = brief.surroundings.context.render(most);

@@ -3,47 +3,43 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    challenge::Ruled,
+    challenge::{Ruled, WEIGHED},
     decision::{About, Answer},
-    effect::Change,
+    effect::{Change, Was},
     event::Event,
     finding::{Deferral, Dismissal, Evidence, Finding, Severity, Status},
     host::Host,
     ids::FindingId,
+    level::Goal,
     review::Court,
     text::fold,
+    tracker::status,
 };
 
-pub(super) fn amend(host: &dyn Host, court: &mut Court, id: FindingId, change: Change) {
-    let Some(finding) = court.finding_mut(id) else {
+pub(super) fn amend(host: &dyn Host, court: &mut Court, id: FindingId, was: Option<Was>, change: Change) {
+    let Some(finding) = court.finding(id) else {
         host.note(Event::Warned { text: format!("somebody changed {id}, which does not exist; left aside") });
         return;
     };
-    let to = match change {
-        Change::Severity { to } => {
-            if finding.severity != to {
-                finding.severity = to;
-                host.note(Event::FindingRuled {
-                    finding: id,
-                    ruled: Ruled::Person,
-                    severity: to,
-                    voices: vec![],
-                });
-            }
-            return;
-        }
+    let (to, note) = match change {
+        Change::Severity { to } => return weigh(host, court, id, was, to),
         Change::Fixed => (Status::Fixed, String::from("a person says so")),
         Change::Open => (Status::Open, String::from("a person opened it again")),
         Change::Dismissed { reason } => (Status::Dismissed { why: Dismissal::Person }, because(reason)),
         Change::Deferred { reason } => (Status::Deferred { why: Deferral::Person }, because(reason)),
     };
-    let now = finding.status.clone();
-    let (to, note) = to;
-    if now == to || (now == Status::Assigned && to == Status::Open) {
+    // Whether a fixer holds it just now makes no difference.
+    let now = if finding.status == Status::Assigned { Status::Open } else { finding.status.clone() };
+    if now == to {
         return;
     }
-    if now == Status::Fixed && to != Status::Open {
-        let text = format!("{id} was to be {}, but has been fixed meanwhile; it stays so", to.word());
+    let stands = status(&now);
+    if let Some(was) = was.filter(|was| was.status != stands) {
+        let text = format!(
+            "{id} was to be {}, when it was {}; it is {stands} by now and stays so",
+            to.word(),
+            was.status
+        );
         host.note(Event::Warned { text });
         return;
     }
@@ -61,6 +57,32 @@ pub(super) fn amend(host: &dyn Host, court: &mut Court, id: FindingId, change: C
     }
     court.move_to(host, id, to, &note);
     settle_questions_about(host, court, id);
+    court.look_again_at_the_pass();
+}
+
+/// Another severity may be beside the goal, or no longer.
+fn weigh(host: &dyn Host, court: &mut Court, id: FindingId, was: Option<Was>, to: Severity) {
+    let Some(finding) = court.finding_mut(id).filter(|finding| finding.severity != to) else { return };
+    if was.is_some_and(|was| was.severity != finding.severity) {
+        let text = format!("{id} was to be {to}, but is {} by now and stays so", finding.severity);
+        host.note(Event::Warned { text });
+        return;
+    }
+    finding.severity = to;
+    let now = finding.status.clone();
+    finding.move_to(now.clone(), host.now(), format!("{WEIGHED} {to}"));
+    host.note(Event::FindingRuled { finding: id, ruled: Ruled::Person, severity: to, voices: vec![] });
+    let beside = Status::Deferred { why: Deferral::Goal };
+    match (host.settings().goal, to) {
+        (Goal::CriticalOnly, Severity::Critical) if now == beside => {
+            court.iteration = 0;
+            court.move_to(host, id, Status::Open, "a person calls it critical");
+        }
+        (Goal::CriticalOnly, Severity::High | Severity::Medium | Severity::Low) if now.is_open() => {
+            court.move_to(host, id, beside, "the goal asks for critical findings only");
+        }
+        _ => {}
+    }
 }
 
 /// A question about a finding that somebody has settled by other means is idle.

@@ -310,7 +310,8 @@ impl Court {
         }
     }
 
-    /// Writes the tracker. What a person has changed in it since the last look is taken in, and it is written once more.
+    /// Writes the tracker. What a person has changed in it since the last look comes first: it is taken in, then it is
+    /// written.
     async fn publish(&mut self, host: &dyn Host, parent: &Key) -> Result<(), Parked> {
         const TIMES: [&str; 3] = ["tracker", "tracker-2", "tracker-3"];
         for name in TIMES {
@@ -318,27 +319,30 @@ impl Court {
             let text = tracker::render(self, host.settings(), rev, host.now());
             let effect = Effect::Write { file: OwnFile::Tracker, text };
             match host.perform(parent.child(name), effect).await? {
-                Reply::Written { path, aside, requests } => {
+                Reply::Written { requests, .. } if !requests.is_empty() => {
+                    people::apply(host, self, requests)
+                }
+                Reply::Written { path, aside, strange, .. } => {
                     self.tracker_rev = rev;
                     host.note(Event::FileWritten { path });
                     if let Some(aside) = aside {
+                        let what = if strange.is_empty() { "something" } else { &strange.join("; ") };
                         let text = format!(
-                            "not all that was edited in the tracker was understood; it is kept as {aside}"
+                            "in the tracker was edited what is not taken in ({what}); it is kept as {aside}"
                         );
                         host.note(Event::Warned { text });
                     }
-                    if requests.is_empty() {
-                        break;
-                    }
-                    people::apply(host, self, requests);
+                    return Ok(());
                 }
                 Reply::Failed { fault, .. } => {
                     host.note(Event::Warned { text: format!("the tracker was not written: {fault}") });
-                    break;
+                    return Ok(());
                 }
-                _ => break,
+                _ => return Ok(()),
             }
         }
+        let text = String::from("the tracker is being edited all the time; it was not written");
+        host.note(Event::Warned { text });
         Ok(())
     }
 

@@ -74,7 +74,7 @@ pub(super) fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) 
             Request::Resume => {}
             Request::Say { text } => remember(host, court, text),
             Request::Answer { decision, answer } => answered(host, court, &decision, answer),
-            Request::Amend { finding, change } => amend::amend(host, court, finding, change),
+            Request::Amend { finding, was, change } => amend::amend(host, court, finding, was, change),
             Request::Add { severity, description, quote } => {
                 amend::add(host, court, severity, description, quote);
             }

@@ -19,9 +19,9 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{END, START, WAS};
+use super::{END, STAMP, START, WAS, stamped_with};
 use crate::{
-    effect::{Change, Request},
+    effect::{self, Change, Request},
     finding::Severity,
     ids::{FindingId, Hash},
     text::{cut, fold_line},
@@ -44,28 +44,52 @@ struct Block<'t> {
 
 pub fn read(text: &str) -> Edits {
     let mut edits = Edits::default();
-    let (Some(start), Some(end)) = (text.find(START), text.find(END)) else {
-        edits.strange.push(format!("`{START}` or `{END}` is missing"));
+    let Some((start, end)) = markers(text) else {
+        edits.strange.push(format!("the lines `{START}` and `{END}` are missing"));
         return edits;
     };
-    if end < start {
-        edits.strange.push(format!("`{END}` stands before `{START}`"));
-        return edits;
-    }
-    let first = text[..start].lines().count() + 1;
+    let lines: Vec<&str> = text.lines().collect();
     let mut blocks: Vec<Block<'_>> = Vec::new();
-    for (index, line) in text[start + START.len()..end].lines().enumerate() {
+    for (index, line) in lines.iter().enumerate().take(end).skip(start + 1) {
         match (line.strip_prefix("### "), blocks.last_mut()) {
-            (Some(heading), _) => blocks.push(Block { line: first + index, heading, body: Vec::new() }),
+            (Some(heading), _) => blocks.push(Block { line: index + 1, heading, body: Vec::new() }),
             (None, Some(block)) => block.body.push(line),
             (None, None) if line.trim().is_empty() => {}
-            (None, None) => edits.strange.push(format!("line {}: it belongs to no issue", first + index)),
+            (None, None) => edits.strange.push(format!("line {}: it belongs to no issue", index + 1)),
         }
     }
     for block in &blocks {
         issue(block, &mut edits);
     }
+    let (above, below) = text.split_at(text.rfind(STAMP).unwrap_or(text.len()));
+    let after = below.split_once("-->").map_or("", |(_, after)| after);
+    if stamped_with(text, "frame") != Some(frame(above).as_str()) || !after.trim().is_empty() {
+        edits.strange.push(String::from("lines outside the issues were changed, or an issue was taken out"));
+    }
     edits
+}
+
+/// The lines of the two markers, from 0.
+fn markers(text: &str) -> Option<(usize, usize)> {
+    let start = text.lines().position(|line| line.trim_end() == START)?;
+    let end = text.lines().position(|line| line.trim_end() == END)?;
+    (start < end).then_some((start, end))
+}
+
+/// A hash of all that stands around the issues, and of which issues there are; people's own do not count.
+pub(super) fn frame(text: &str) -> String {
+    let (start, end) = markers(text).unwrap_or((usize::MAX, usize::MAX));
+    let mut kept = String::new();
+    for (index, line) in text.lines().enumerate() {
+        if index <= start || index >= end {
+            kept.push_str(line.trim_end());
+            kept.push('\n');
+        } else if let Some(was) = line.trim().strip_prefix(WAS).and_then(|was| was.split(' ').next()) {
+            kept.push_str(was);
+            kept.push('\n');
+        }
+    }
+    Hash::of(kept.as_bytes()).short().to_string()
 }
 
 /// A heading in its parts: `[x] F1 · high · dismissed: it is meant so`.
@@ -105,14 +129,14 @@ fn issue(block: &Block<'_>, edits: &mut Edits) {
     };
     match now.severity.and_then(Severity::parse) {
         Some(to) if to != was.severity => {
-            edits.requests.push(Request::Amend { finding: id, change: Change::Severity { to } });
+            edits.requests.push(was.amend(Change::Severity { to }));
         }
         Some(_) => {}
         None => edits.strange.push(format!("line {}: {id} has no severity any more", block.line)),
     }
     if now.status != was.status || now.ticked != was.ticked() {
         match status(&now, &was) {
-            Some(change) => edits.requests.push(Request::Amend { finding: id, change }),
+            Some(change) => edits.requests.push(was.amend(change)),
             None => edits.strange.push(format!("line {}: `{}` is no status", block.line, now.status)),
         }
     }
@@ -141,18 +165,21 @@ fn remarks(block: &Block<'_>, id: FindingId, was: &Was<'_>, edits: &mut Edits) {
     if body_hash(block.body.iter().copied()) == was.body {
         return;
     }
-    let ours = |line: &&str| line.starts_with("- ") && line.contains(": ");
-    let mut rest: Vec<&str> = block.body.iter().copied().filter(|line| !line.trim().is_empty()).collect();
-    // What the issue is about comes first.
-    let about = if rest.is_empty() { None } else { Some(rest.remove(0)) };
-    let added: Vec<&str> =
-        rest.iter().copied().filter(|line| !ours(line) && !line.trim().starts_with(WAS)).collect();
-    let kept = about.into_iter().chain(rest.iter().copied().filter(|line| !added.contains(line)));
-    if body_hash(kept) != was.body {
-        edits
-            .strange
-            .push(format!("line {}: lines of {id} were changed that cannot be taken in", block.line));
-    }
+    let lines: Vec<&str> = block.body.iter().copied().filter(|line| !line.trim().is_empty()).collect();
+    let ours = |line: &str| (line.starts_with("- ") && line.contains(": ")) || line.trim().starts_with(WAS);
+    // One of the lines that do not look like ours is what the issue is about; the others are the person's, if without them
+    // all is as it was written. Else nobody knows which lines are a person's and which an agent's.
+    let free: Vec<usize> = (0..lines.len()).filter(|at| !ours(lines[*at])).collect();
+    let without =
+        |about: usize| lines.iter().enumerate().filter(move |(at, line)| *at == about || ours(line));
+    let Some(about) =
+        free.iter().find(|about| body_hash(without(**about).map(|(_, line)| *line)) == was.body)
+    else {
+        let line = block.line;
+        edits.strange.push(format!("line {line}: lines of {id} were changed that cannot be taken in"));
+        return;
+    };
+    let added: Vec<&str> = free.iter().filter(|at| *at != about).map(|at| lines[*at]).collect();
     if !added.is_empty() {
         let text = format!("about {id}: {}", cut(&fold_line(&added.join(" ")), 1_000));
         edits.requests.push(Request::Say { text });
@@ -160,8 +187,16 @@ fn remarks(block: &Block<'_>, id: FindingId, was: &Was<'_>, edits: &mut Edits) {
 }
 
 fn add(block: &Block<'_>, edits: &mut Edits) {
-    let parts = || block.heading.split('·').map(str::trim);
-    let severity = parts().find_map(Severity::parse).unwrap_or(Severity::Medium);
+    let mut parts = block.heading.split('·').skip(1).map(str::trim);
+    let said = parts.next();
+    let severity = said.and_then(Severity::parse).unwrap_or(Severity::Medium);
+    if let Some(said) = said.filter(|said| Severity::parse(said).is_none()) {
+        edits.strange.push(format!(
+            "line {}: `{}` is no severity; medium was taken",
+            block.line,
+            cut(said, 40)
+        ));
+    }
     let body = block.body.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
     let (quotes, text): (Vec<&str>, Vec<&str>) = body.partition(|line| line.starts_with("- Quote:"));
     let quote = quotes.first().map(|line| line.trim_start_matches("- Quote:").trim());
@@ -191,6 +226,11 @@ struct Was<'t> {
 }
 
 impl<'t> Was<'t> {
+    fn amend(&self, change: Change) -> Request {
+        let was = effect::Was { status: self.status.into(), severity: self.severity };
+        Request::Amend { finding: self.id, was: Some(was), change }
+    }
+
     fn parse(text: &'t str) -> Option<Was<'t>> {
         let mut parts = text.splitn(4, ' ');
         let id = FindingId(parts.next()?.strip_prefix('F')?.parse().ok()?);

@@ -48,16 +48,27 @@ pub const TITLE: &str = "# Issue tracker: ";
 
 const STAMP: &str = "<!-- tribunal: ";
 
-/// The last line: whose tracker it is, and a hash of all above it.
+/// The last line: whose tracker it is, a hash of what stands around the issues and one of all above it.
 fn stamp(above: &str, run: &str) -> String {
-    let run = if run.is_empty() { String::new() } else { format!("run {run} ") };
-    format!("{STAMP}{run}content {} -->\n", Hash::of(above.as_bytes()).short())
+    let content = Hash::of(above.as_bytes());
+    if run.is_empty() {
+        // As the first builds had it.
+        return format!("{STAMP}content {} -->\n", content.short());
+    }
+    format!("{STAMP}run {run} frame {} content {} -->\n", edits::frame(above), content.short())
+}
+
+/// What follows a word in the last line.
+fn stamped_with<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+    let stamp = text.get(text.rfind(STAMP)? + STAMP.len()..)?;
+    let mut words = stamp.split(' ');
+    words.find(|known| *known == word)?;
+    words.next()
 }
 
 /// The run that wrote a tracker, if its last line still says so.
 pub fn run(text: &str) -> Option<&str> {
-    let stamp = text.get(text.rfind(STAMP)? + STAMP.len()..)?;
-    stamp.strip_prefix("run ")?.split(' ').next()
+    stamped_with(text, "run")
 }
 
 /// Whether this is a tracker as Tribunal wrote it, with nothing changed since.
@@ -76,10 +87,10 @@ fn write(
     at: Stamp,
 ) -> Result<(), core::fmt::Error> {
     let counts = Counts::of(&court.findings);
-    writeln!(out, "{TITLE}{}\n", fold_line(&settings.subject.title()))?;
+    writeln!(out, "{TITLE}{}\n", one_line(&settings.subject.title()))?;
     writeln!(out, "Generated: {} UTC", at.utc())?;
     writeln!(out, "Workflow: review")?;
-    writeln!(out, "Section: {}", settings.subject.section().unwrap_or("all"))?;
+    writeln!(out, "Section: {}", one_line(settings.subject.section().unwrap_or("all")))?;
     writeln!(out, "Confidence: {}", confidence(court))?;
     writeln!(out, "Round: {} · rev {rev}\n", court.round)?;
     summary(out, &counts)?;
@@ -135,13 +146,15 @@ fn issue(out: &mut String, finding: &Finding, said: &[String]) -> core::fmt::Res
 }
 
 fn body(out: &mut String, finding: &Finding, said: &[String]) -> core::fmt::Result {
-    writeln!(out, "{}\n", one_line(&finding.description))?;
+    writeln!(out, "{}\n", paragraph(&finding.description))?;
     if let Some(place) = &finding.place {
-        let section = if place.section.is_empty() { String::new() } else { format!(" ({})", place.section) };
+        let section =
+            if place.section.is_empty() { String::new() } else { format!(" ({})", one_line(&place.section)) };
         let found = finding.found.map(|found| format!(", {found}")).unwrap_or_default();
         writeln!(out, "- Place: {place}{section}{found}")?;
     }
     match &finding.evidence {
+        Evidence::Quote { text } if text.is_empty() => {}
         Evidence::Quote { text } => writeln!(out, "- Quote: “{}”", one_line(text))?,
         Evidence::Absence { heading, terms } => {
             let terms = one_line(&terms.join(", "));
@@ -182,6 +195,12 @@ pub fn status(status: &Status) -> String {
         Status::Blocked { decision } => format!("blocked ({decision})"),
         other => String::from(other.word()),
     }
+}
+
+/// The same at the beginning of a line, where it must not become a heading or a list either.
+fn paragraph(text: &str) -> String {
+    let text = one_line(text);
+    if text.starts_with(['#', '-', '*', '+', '>', '|', '`', '~', '=']) { format!("\\{text}") } else { text }
 }
 
 /// Untrusted text must not be able to end a list item or forge a marker.

@@ -97,15 +97,23 @@ impl<W: Write> Lines<W> {
         &mut self,
         key: &Key,
         agent: &AgentName,
-        fault: Option<&Fault>,
+        (fault, silent): (Option<&Fault>, &[FindingId]),
     ) -> io::Result<()> {
         let number = self.sitting.number(key);
-        let disputed = number.map(|number| words::ids(&self.sitting.tasks[number - 1].1));
         let name = self.sitting.name(key).unwrap_or_else(|| Role::Challenger.to_string());
         match fault {
             Some(fault) => self.seat((Style::Bad, "✗"), &name, &format!("incomplete: {fault}")),
             None => {
-                let text = format!("answered on {}{}", disputed.unwrap_or_default(), self.by(agent));
+                let heard = number.map(|number| {
+                    let all = self.sitting.tasks[number - 1].1.iter();
+                    all.filter(|id| !silent.contains(id)).copied().collect::<Vec<_>>()
+                });
+                let nothing = match silent {
+                    [] => String::new(),
+                    silent => format!(", nothing on {}", words::ids(silent)),
+                };
+                let on = words::ids(&heard.unwrap_or_default());
+                let text = format!("answered on {on}{nothing}{}", self.by(agent));
                 self.seat((Style::Good, "✓"), &name, &text)
             }
         }

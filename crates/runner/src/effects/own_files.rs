@@ -23,24 +23,29 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
     if let Some(there) = world.project.leads_out(&path) {
         return world_fault(format!("{name} leads out of the project, to {}", there.display()));
     }
-    let done = || -> io::Result<(Option<String>, Vec<Request>)> {
+    let done = || -> io::Result<Reply> {
         let before = match file {
             OwnFile::Tracker => edited(&path)?,
             OwnFile::Metrics { .. } => None,
         };
-        let (mut aside, mut requests) = (None, Vec::new());
+        let (mut aside, mut strange) = (None, Vec::new());
         if let Some(before) = before {
             let edits = taken_in(world, &before);
-            if edits.as_ref().is_none_or(|edits| !edits.strange.is_empty()) {
+            if !edits.requests.is_empty() {
+                // First they are recorded, then the file may be written over.
+                let Edits { requests, .. } = edits;
+                return Ok(Reply::Written { path: name.clone(), aside, strange, requests });
+            }
+            strange = edits.strange;
+            if !strange.is_empty() {
                 aside = keep(world.project.root(), &path, &before)?;
             }
-            requests = edits.unwrap_or_default().requests;
         }
         write_atomically(&path, text.as_bytes())?;
-        Ok((aside, requests))
+        Ok(Reply::Written { path: name.clone(), aside, strange, requests: Vec::new() })
     };
     match done() {
-        Ok((aside, requests)) => Reply::Written { path: name, aside, requests },
+        Ok(reply) => reply,
         Err(cause) => world_fault(format!("{name}: {cause}")),
     }
 }
@@ -49,21 +54,31 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
 pub(crate) fn edits_in_tracker(world: &World) -> Vec<Request> {
     let path = world.project.root().join(tracker_name(world));
     match edited(&path) {
-        Ok(Some(text)) => taken_in(world, &text).unwrap_or_default().requests,
+        Ok(Some(text)) => taken_in(world, &text).requests,
         Ok(None) | Err(_) => Vec::new(),
     }
 }
 
-/// None: it is not this run's. What this life has already taken in is not taken in twice.
-fn taken_in(world: &World, bytes: &[u8]) -> Option<Edits> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let mut edits = (tracker::run(text)? == world.run.as_str()).then(|| tracker::read(text))?;
+/// What is to be taken in of an edited tracker: nothing of another run's, and nothing twice in one life.
+fn taken_in(world: &World, bytes: &[u8]) -> Edits {
+    let strange = |why: String| Edits { strange: vec![why], ..Edits::default() };
+    let Ok(text) = std::str::from_utf8(bytes) else { return strange("it is no text any more".into()) };
+    match tracker::run(text) {
+        Some(run) if run == world.run.as_str() => {}
+        Some(run) => {
+            return strange(format!(
+                "it was the tracker of run {run}, and edits of another run are not read"
+            ));
+        }
+        None => return strange("its last line is gone, so nobody can tell whose tracker it was".into()),
+    }
+    let mut edits = tracker::read(text);
     let now = Hash::of(bytes);
     let mut seen = world.tracker_seen.lock().unwrap_or_else(PoisonError::into_inner);
     if seen.replace(now.clone()) == Some(now) {
         edits.requests.clear();
     }
-    Some(edits)
+    edits
 }
 
 /// `reviews/prd-issues.md`, unless that is the tracker of another subject with the same slug.

@@ -157,9 +157,12 @@ impl World for Courtroom {
             Effect::Freeze { .. } => samples::frozen(&self.document.text()),
             Effect::Ask { task } => self.ask(ask.key.as_str(), &task.agent, &task.brief),
             Effect::Land { by, .. } => self.land(by.as_str()),
-            Effect::Write { .. } => {
-                Reply::Written { path: "plan-issues.md".into(), aside: None, requests: Vec::new() }
-            }
+            Effect::Write { .. } => Reply::Written {
+                path: "plan-issues.md".into(),
+                aside: None,
+                strange: Vec::new(),
+                requests: Vec::new(),
+            },
             // Nobody ever answers.
             Effect::Post { .. } => Reply::Posted,
             Effect::Inbox => Reply::Requests { requests: Vec::new() },
