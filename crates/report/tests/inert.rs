@@ -39,6 +39,7 @@ const HOSTILE: &[&str] = &[
     "+ ",
     "* ",
     "1. ",
+    ": ",
     "12) ",
     "---",
     "===",
@@ -227,7 +228,10 @@ fn assert_inert(journal: fn() -> Vec<Entry>, text: &str) {
         assert_eq!(read.tree, expected.tree, "{text:?}\n{hostile}");
         let seen = read.text.replace('\u{200b}', "");
         assert!(seen.contains(&clean(text)), "{text:?}\n{seen}");
-        assert!(!hostile.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{hostile:?}");
+        assert!(
+            !hostile.contains(|c: char| (c.is_control() && !"\n\t".contains(c)) || c == '\u{202e}'),
+            "{hostile:?}"
+        );
         assert_calls_nobody(&read.text);
     }
     let log = given(&told(journal(), text), |export| export.sarif("0.1.0"));

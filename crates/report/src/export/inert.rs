@@ -34,9 +34,9 @@ pub(super) fn prose(text: &str) -> String {
     out
 }
 
-/// Where a line that begins like this would become a heading, a rule or an item of a list.
+/// Where a line that begins like this would become a heading, a rule, an item of a list or a definition.
 fn opening(line: &str) -> Option<usize> {
-    if line.starts_with(['#', '-', '+', '=']) {
+    if line.starts_with(['#', '-', '+', '=', ':']) {
         return Some(0);
     }
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
@@ -93,6 +93,7 @@ mod tests {
             ("&lt;b&gt; $x$", "&amp;lt;b&amp;gt; &#36;x&#36;"),
             ("# no heading", r"\# no heading"),
             ("- no item", r"\- no item"),
+            (": no definition", r"\: no definition"),
             ("12. no item", r"12\. no item"),
             ("1) no item", r"1\) no item"),
             ("1.", r"1\."),
