@@ -6,6 +6,7 @@
 
 pub mod calls;
 mod columns;
+mod export;
 mod filter;
 mod json;
 mod lines;
@@ -18,6 +19,7 @@ mod verbose;
 mod words;
 
 pub use columns::{clean, clean_block, escaped, escaped_json};
+pub use export::Export;
 pub use filter::{Filter, Wanted};
 pub use json::JsonLines;
 pub use lines::Lines;

@@ -117,7 +117,7 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
     out
 }
 
-fn clean_detail(summary: &Summary) -> String {
+pub(crate) fn clean_detail(summary: &Summary) -> String {
     let says = summary.reason.row().says;
     if summary.detail == says { String::new() } else { format!(": {}", clean(&summary.detail)) }
 }

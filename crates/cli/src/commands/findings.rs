@@ -1,4 +1,4 @@
-//! `tribunal findings [RUN]`.
+//! `tribunal findings [RUN]`: for people, for programs, and in the forms in which they are handed on.
 
 use std::io::{Write, stdout};
 
@@ -6,9 +6,14 @@ use tribunal_core::{
     finding::{FINDING_SCHEMA, Finding},
     view::RunView,
 };
-use tribunal_report::{Rulings, escaped, tables};
+use tribunal_report::{
+    Export, Rulings, escaped,
+    tables::{self, Standing},
+};
+use tribunal_runner::Runner;
 
 use crate::{
+    build,
     complaint::Complaint,
     context::Context,
     documents::{self, Findings},
@@ -18,9 +23,30 @@ use crate::{
 pub(crate) struct Arguments {
     /// A run; else the last one
     run: Option<String>,
-    /// Only these: open, assigned, fixed, blocked, dismissed, deferred
-    #[arg(long, value_name = "STATUS", value_parser = ["open", "assigned", "fixed", "blocked", "dismissed", "deferred"])]
-    status: Option<String>,
+    /// Only these: open, assigned, fixed, blocked, dismissed, deferred; several with commas
+    #[arg(
+        long,
+        value_name = "STATUS",
+        value_delimiter = ',',
+        value_parser = ["open", "assigned", "fixed", "blocked", "dismissed", "deferred"]
+    )]
+    status: Vec<String>,
+    #[command(flatten)]
+    form: Form,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct Form {
+    /// As a page in Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// As a comment for a pull request, in Markdown of at most 65,000 characters
+    #[arg(long, conflicts_with = "json")]
+    pr_comment: bool,
+    /// As SARIF 2.1.0, for code scanners and editors
+    #[arg(long, conflicts_with = "json")]
+    sarif: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
@@ -28,10 +54,22 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let (store, run) = context.run_meant(&project, arguments.run.as_deref())?;
     let entries = store.entries(&run, 0)?;
     let view = RunView::of(&entries);
+    let status = &arguments.status;
     let wanted =
-        |finding: &&Finding| arguments.status.as_ref().is_none_or(|status| finding.status.word() == status);
+        |finding: &&Finding| status.is_empty() || status.iter().any(|word| word == finding.status.word());
     let findings: Vec<&Finding> = view.findings.values().filter(wanted).collect();
-    if context.json {
+    let rulings = Rulings::of(&entries);
+    let live = Runner::is_live(&project, &run);
+    let export =
+        || Export { standing: Standing { view: &view, live }, rulings: &rulings, findings: findings.clone() };
+    let form = &arguments.form;
+    if form.markdown {
+        write!(stdout(), "{}", export().markdown())?;
+    } else if form.pr_comment {
+        write!(stdout(), "{}", export().comment())?;
+    } else if form.sarif {
+        write!(stdout(), "{}", export().sarif(build::VERSION))?;
+    } else if context.json {
         documents::print(&Findings {
             schema: "tribunal.findings/1",
             run: Some(run),
@@ -41,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     } else if findings.is_empty() {
         writeln!(stdout(), "run {} has no such findings", escaped(run.as_str()))?;
     } else {
-        write!(stdout(), "{}", tables::findings(findings, &Rulings::of(&entries), &context.answers))?;
+        write!(stdout(), "{}", tables::findings(findings, &rulings, &context.answers))?;
     }
     Ok(0)
 }

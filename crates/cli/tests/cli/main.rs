@@ -11,6 +11,7 @@ mod gc;
 mod hostile;
 mod live;
 mod log;
+mod out;
 mod people;
 mod screens;
 mod settings;
