@@ -43,8 +43,9 @@ pub enum UndoError {
     Together { run: RunId, finding: FindingId, others: Vec<FindingId> },
     #[error("{path} is a link now")]
     Link { path: String },
+    /// `alone`: no other landing is in the file that could be taken back instead, or before.
     #[error("{path} was changed in the same place since: {}", shown(lines))]
-    Conflict { run: RunId, path: String, finding: Option<FindingId>, lines: Vec<Lines> },
+    Conflict { run: RunId, path: String, finding: Option<FindingId>, lines: Vec<Lines>, alone: bool },
     #[error("{path} is being changed right now")]
     Changing { path: String },
     #[error("{path} could not be parked: {cause}")]
@@ -181,11 +182,10 @@ fn plan(
         return Ok(Plan { landings, finding, back, repaired: Vec::new(), now, then });
     }
     let now = current(project, &landings.path)?;
-    let then = without(&now, &changes).map_err(|lines| UndoError::Conflict {
-        run: run.clone(),
-        path: landings.path.clone(),
-        finding,
-        lines,
+    let then = without(&now, &changes).map_err(|lines| {
+        let in_place = landings.all.iter().filter(|it| !it.undone).count();
+        let alone = if finding.is_some() { in_place == back.len() } else { in_place == 1 };
+        UndoError::Conflict { run: run.clone(), path: landings.path.clone(), finding, lines, alone }
     })?;
     let is_fixed =
         |id: &FindingId| landings.view.findings.get(id).is_some_and(|it| it.status == Status::Fixed);

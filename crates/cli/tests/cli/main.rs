@@ -15,4 +15,5 @@ mod people;
 mod screens;
 mod settings;
 mod trust;
+mod undo;
 mod worlds;

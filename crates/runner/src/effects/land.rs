@@ -23,6 +23,7 @@ use super::{World, world_fault};
 use crate::{
     checkpoints::{At, Change, Checkpoints},
     copies::{Copy, patch_hash},
+    fault,
     files::{Replacement, write_atomically},
     merging::{hunks, three_way},
     subject::is_plain,
@@ -208,7 +209,9 @@ fn put(candidate: &Candidate, ours: &str, merged: String) -> io::Result<Option<R
         candidate.checkpoints.forget(&candidate.at, kept)?;
         return Ok(None);
     }
+    fault::point("landing", "before");
     replacement.put()?;
+    fault::point("landing", "after");
     Ok(Some(Reply::Landed { hunks, hash: intent.after, text: change.after }))
 }
 
