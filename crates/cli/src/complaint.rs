@@ -9,7 +9,9 @@ use tribunal_runner::{
     RunError,
     gc::GcError,
     host::HostError,
+    landings::LandingsError,
     subject::{LIMIT, SubjectError},
+    undo::UndoError,
 };
 use tribunal_store::StoreError;
 
@@ -197,6 +199,71 @@ impl From<GcError> for Complaint {
             GcError::Unseen { path, .. } => Complaint::new(ENVIRONMENT, what)
                 .why("Nothing was removed.")
                 .todo(format!("look at its permissions: ls -ld {path}")),
+        }
+    }
+}
+
+impl From<LandingsError> for Complaint {
+    fn from(cause: LandingsError) -> Self {
+        let what = cause.to_string();
+        match cause {
+            LandingsError::Store(cause) => cause.into(),
+            LandingsError::NoFinding { run, .. } => {
+                Complaint::usage(what).todo(format!("see which there are: tribunal findings {run}"))
+            }
+            LandingsError::NoCheckpoint { run } => Complaint::usage(what)
+                .why("What it changed can neither be shown nor taken back. Nothing was changed.")
+                .todo(format!("the text from before the run is kept: ls .tribunal/originals/{run}")),
+            LandingsError::Damaged { run, .. } => Complaint::new(ENVIRONMENT, what)
+                .why("Nothing was changed.")
+                .todo(format!("look at what is kept: ls -lR .tribunal/checkpoints/{run}"))
+                .todo(format!("the text from before the run is kept, too: ls .tribunal/originals/{run}")),
+        }
+    }
+}
+
+impl From<UndoError> for Complaint {
+    fn from(cause: UndoError) -> Self {
+        let what = cause.to_string();
+        let untouched = "Nothing was changed.";
+        match cause {
+            UndoError::Landings(cause) => cause.into(),
+            UndoError::Run(cause) => cause.into(),
+            UndoError::Subject(cause) => Complaint { todo: Vec::new(), ..Complaint::from(cause) }
+                .why(untouched)
+                .todo("put the file back as a text file inside the project, then try again"),
+            UndoError::UnderWay { run } => Complaint::usage(what)
+                .why(format!("Whether it landed is found out when the run goes on. {untouched}"))
+                .todo(format!("tribunal resume {run}")),
+            UndoError::Together { run, finding, .. } => Complaint::usage(what)
+                .why(format!("They can only be taken back together. {untouched}"))
+                .todo(format!("see what that would do: tribunal undo {run}.{finding}"))
+                .todo(format!("take all of them back: tribunal undo {run}.{finding} --together --yes")),
+            UndoError::Link { path } => Complaint::usage(what)
+                .why(format!("What landed was a change of a file in its place. {untouched}"))
+                .todo(format!("see where it leads: ls -l {path}")),
+            UndoError::Conflict { run, finding, alone, .. } => {
+                let landed = finding.map_or_else(String::new, |finding| format!(" {finding}"));
+                let complaint = Complaint::new(NEGATIVE, what)
+                    .why(format!("Taking the change back would lose what was written there since. {untouched}"))
+                    .todo(format!("take it back by hand; what it was: tribunal diff {run}{landed}"));
+                match finding {
+                    _ if alone => complaint,
+                    Some(_) => complaint
+                        .todo(format!("if it was a later repair, take all of them back: tribunal undo {run}")),
+                    None => complaint
+                        .todo(format!("take back what can be, one by one: tribunal undo {run}.FINDING")),
+                }
+            }
+            UndoError::Changing { .. } => Complaint::new(NEGATIVE, what)
+                .why(untouched)
+                .todo("try again when nobody else writes it"),
+            UndoError::Parking { .. } => Complaint::new(ENVIRONMENT, what)
+                .why(format!("Without that, what stands there now could be lost. {untouched}"))
+                .todo("see that .tribunal/parked is a folder that can be written, and that the disk is not full"),
+            UndoError::Writing { .. } => Complaint::new(ENVIRONMENT, what)
+                .why(untouched)
+                .todo("see that its folder can be written, and that the disk is not full"),
         }
     }
 }

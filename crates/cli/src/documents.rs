@@ -10,7 +10,7 @@ use tribunal_core::{
     decision::Decision,
     event::Summary,
     finding::Finding,
-    ids::{AgentName, Hash, Key, RunId},
+    ids::{AgentName, FindingId, Hash, Key, RunId},
     level::{Level, Role},
     limits::{Limits, Usage},
     reason::Fault,
@@ -156,7 +156,7 @@ pub(crate) struct Garbage {
     /// Folders that agents of ended runs worked in.
     pub copies: Vec<Removed>,
     pub temporary: Vec<Removed>,
-    /// Texts from before the removed runs.
+    /// Texts of the removed runs: from before them, around their landings, and parked when something was taken back.
     pub originals: Vec<Removed>,
     pub runs: Vec<RunId>,
     /// Texts that no entry refers to.
@@ -174,6 +174,53 @@ pub(crate) struct Removed {
     /// Relative to the project's root.
     pub path: String,
     pub bytes: u64,
+}
+
+/// `tribunal diff`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Changes {
+    pub schema: &'static str,
+    pub run: RunId,
+    /// Only what repaired this one.
+    pub finding: Option<FindingId>,
+    pub path: String,
+    pub landings: Vec<Landed>,
+    pub lines_added: u32,
+    pub lines_removed: u32,
+    /// Unified; empty if nothing landed or all of it was taken back.
+    pub diff: String,
+}
+
+/// A change that landed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Landed {
+    pub by: Key,
+    /// What it repaired.
+    pub findings: Vec<FindingId>,
+    /// It was taken back.
+    pub undone: bool,
+}
+
+/// `tribunal undo`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Undo {
+    pub schema: &'static str,
+    pub run: RunId,
+    /// The one that was named.
+    pub finding: Option<FindingId>,
+    pub path: String,
+    /// Else this is what would be done.
+    pub done: bool,
+    /// What is taken back.
+    pub landings: Vec<Landed>,
+    /// What is no longer repaired.
+    pub findings: Vec<FindingId>,
+    /// What is done to the file; unified.
+    pub diff: String,
+    /// The file as it was, relative to the project's root. None: it was not changed.
+    pub parked: Option<String>,
+    /// The run has ended: nothing tells it that findings are open again.
+    pub run_has_ended: bool,
 }
 
 /// `tribunal inspect transcript`.

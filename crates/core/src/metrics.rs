@@ -18,6 +18,9 @@ pub struct Metrics {
     #[serde(default)]
     pub loops_detected: u32,
     pub total_backoff_seconds: u64,
+    /// Points that a run's file can be taken back to: one a landing.
+    #[serde(default)]
+    pub checkpoints: u32,
 }
 
 /// The file `review-metrics-{unix seconds}.json`.
@@ -30,9 +33,7 @@ pub struct MetricsFile {
     pub findings: FindingMetrics,
     pub tokens: u64,
     pub cost: Cost,
-    /// Points that a run's files can be taken back to, and how often that was done.
-    #[serde(default)]
-    pub checkpoints: u32,
+    /// How often a run's file was taken back to a checkpoint while it ran.
     #[serde(default)]
     pub rollbacks: u32,
     /// After the last round; none when no round was held, or none in a build that could calculate it.

@@ -21,6 +21,11 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Replacement::prepare(path, bytes)?.put()
 }
 
+/// The same for a file that nobody but its owner may read.
+pub(crate) fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    Replacement::with(path, bytes, permissions(0o600))?.put()
+}
+
 /// A file's new content, durable and ready to be put in place.
 pub(crate) struct Replacement<'a> {
     path: &'a Path,
@@ -29,15 +34,18 @@ pub(crate) struct Replacement<'a> {
 
 impl<'a> Replacement<'a> {
     pub fn prepare(path: &'a Path, bytes: &[u8]) -> io::Result<Replacement<'a>> {
+        // Temporary files are private; what we leave behind is an ordinary file.
+        let as_before = fs::metadata(path).map_or_else(|_| permissions(0o644), |old| old.permissions());
+        Replacement::with(path, bytes, as_before)
+    }
+
+    fn with(path: &'a Path, bytes: &[u8], permissions: fs::Permissions) -> io::Result<Replacement<'a>> {
         let folder = folder_of(path);
         fs::create_dir_all(folder)?;
         let prefix = format!("{TEMPORARY}{}-", Identity::own());
         let mut temporary = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
         temporary.write_all(bytes)?;
-        temporary.as_file().set_permissions(match fs::metadata(path) {
-            Ok(old) => old.permissions(),
-            Err(_) => default_permissions(),
-        })?;
+        temporary.as_file().set_permissions(permissions)?;
         temporary.as_file().sync_all()?;
         Ok(Replacement { path, temporary })
     }
@@ -60,7 +68,8 @@ pub(crate) fn places(project: &Project, run: &RunId, settings: &Settings) -> Vec
     let root = project.root();
     let reviews = root.join(&settings.reviews);
     let awaiting = reviews.with_file_name("awaiting-human");
-    let mut folders = vec![reviews, awaiting];
+    let checkpoints = project.checkpoints(run);
+    let mut folders = vec![reviews, awaiting, checkpoints.join("texts"), checkpoints, project.parked(run)];
     if let Some(own) = settings.subject.path().and_then(|path| Path::new(path).parent()) {
         folders.extend([root.join(own), project.originals(run).join(own)]);
     }
@@ -84,10 +93,9 @@ pub(crate) fn left_behind(folder: &Path) -> Vec<PathBuf> {
     items.filter(|item| is_orphan(&item.file_name())).map(|item| item.path()).collect()
 }
 
-/// Temporary files are private; what we leave behind is an ordinary file.
-fn default_permissions() -> fs::Permissions {
+fn permissions(mode: u32) -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
-    fs::Permissions::from_mode(0o644)
+    fs::Permissions::from_mode(mode)
 }
 
 #[cfg(test)]

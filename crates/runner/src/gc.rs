@@ -2,9 +2,9 @@
 //!
 //! Copies of runs that ended, temporary files of processes that died, blobs that no entry names, and, only if asked for,
 //! whole runs that ended long ago. A run that waits, is parked, was halted or of which a process is left is never touched,
-//! nor the originals of a run that is kept. What it cannot make sense of stays: a folder goes only if it is named after a run
-//! of this journal or holds nothing but copies as `copies` makes them. No link is followed; where our own folders are links,
-//! nothing is done at all.
+//! nor the originals and checkpoints of a run that is kept. What it cannot make sense of stays: a folder goes only if it is
+//! named after a run of this journal or holds nothing but copies as `copies` makes them. No link is followed; where our own
+//! folders are links, nothing is done at all.
 //!
 //! The journal's file is made shorter only while no run is held, and only if it is short enough for that to be quick
 //! ([`QUICK`]), unless somebody asks for more: a run that starts in that moment waits for it, and would give up if it took
@@ -14,6 +14,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use tribunal_core::{
@@ -71,6 +72,8 @@ pub struct Collected {
     pub runs: Vec<RunId>,
     /// Texts from before those runs.
     pub originals: Vec<Item>,
+    /// Texts before and after their landings, and those parked when something was taken back.
+    pub checkpoints: Vec<Item>,
     pub journal: Swept,
     /// Runs of which a process is left; while there are any the journal's file is not made shorter.
     pub live: Vec<RunId>,
@@ -83,7 +86,7 @@ pub struct Collected {
 impl Collected {
     /// In files, entries and blobs.
     pub fn bytes(&self) -> u64 {
-        let files = self.copies.iter().chain(&self.temporary).chain(&self.originals);
+        let files = self.copies.iter().chain(&self.temporary).chain(&self.originals).chain(&self.checkpoints);
         files.map(|item| item.bytes).sum::<u64>() + self.journal.entry_bytes + self.journal.blob_bytes
     }
 }
@@ -97,21 +100,26 @@ pub fn collect(project: &Project, wish: &Wish) -> Result<Collected, GcError> {
     let views = views(&store)?;
     drop(store);
     let live = held(project, views.keys());
-    let old = wish.runs_before_ms.map(|before| old(&views, before)).unwrap_or_default();
+    let old = wish.runs_before_ms.map(|before| old(project, &views, before)).unwrap_or_default();
     let runs: Vec<RunId> = old.into_iter().filter(|run| !live.contains(run)).collect();
     let gone: BTreeSet<&RunId> = runs.iter().collect();
     let copies = copies.into_iter().filter(|(run, folder)| match views.get(run) {
         Some(view) => matches!(view.phase, Phase::Finished(_)) && !live.contains(run),
         None => holds_only_copies(folder),
     });
-    let originals = folders(&project.home().join("originals"));
-    let originals = originals.into_iter().filter(|(run, _)| gone.contains(run));
-    let (copies, originals): (Vec<_>, Vec<_>) = (copies.collect(), originals.collect());
+    let of_gone = |name: &str| {
+        let folders = folders(&project.home().join(name)).into_iter().filter(|(run, _)| gone.contains(run));
+        folders.map(|(_, path)| path).collect::<Vec<PathBuf>>()
+    };
+    let originals = of_gone("originals");
+    let checkpoints = [of_gone("checkpoints"), of_gone("parked")].concat();
+    let copies: Vec<PathBuf> = copies.map(|(_, path)| path).collect();
     let journal = sweep(&project.home(), &Sweep { runs: runs.clone(), dry: wish.dry })?;
     let mut collected = Collected { runs, journal, live, ..Collected::default() };
     let mut remover = Remover { root: project.root(), dry: wish.dry, left: Vec::new() };
-    collected.copies = remover.remove(copies.into_iter().map(|(_, path)| path));
-    collected.originals = remover.remove(originals.into_iter().map(|(_, path)| path));
+    collected.copies = remover.remove(copies);
+    collected.originals = remover.remove(originals);
+    collected.checkpoints = remover.remove(checkpoints);
     collected.temporary = remover.remove(litter(project, &views));
     collected.left = remover.left;
     if !wish.dry {
@@ -122,7 +130,8 @@ pub fn collect(project: &Project, wish: &Wish) -> Result<Collected, GcError> {
 
 /// A link in the place of a folder of ours would let us remove what is not ours.
 fn refuse_links(project: &Project) -> Result<(), GcError> {
-    for name in [".tribunal", ".tribunal/work", ".tribunal/originals"] {
+    let folders = ["work", "originals", "checkpoints", "parked"].map(|name| format!(".tribunal/{name}"));
+    for name in [".tribunal".to_string()].iter().chain(&folders) {
         match fs::symlink_metadata(project.root().join(name)) {
             Ok(meta) if meta.is_symlink() => return Err(GcError::Link { path: name.to_string() }),
             Ok(_) => {}
@@ -158,13 +167,18 @@ fn views(store: &Store) -> Result<BTreeMap<RunId, RunView>, StoreError> {
         .collect())
 }
 
-/// Runs that came to a good end, long enough ago. Those that ended with something left for a person stay.
-fn old(views: &BTreeMap<RunId, RunView>, before_ms: u64) -> Vec<RunId> {
+/// Runs that came to a good end, long enough ago. Those that ended with something left for a person stay, and those from
+/// which something was taken back since: what was parked then may be wanted.
+fn old(project: &Project, views: &BTreeMap<RunId, RunView>, before_ms: u64) -> Vec<RunId> {
     let good = |view: &RunView| match &view.phase {
         Phase::Finished(summary) => matches!(summary.outcome, Some(Outcome::Resolved | Outcome::Cancelled)),
         Phase::Running | Phase::Parked(_) => false,
     };
-    let old = views.iter().filter(|(_, view)| good(view) && view.last.wall_ms < before_ms);
+    let before = SystemTime::UNIX_EPOCH + Duration::from_millis(before_ms);
+    let is_old =
+        |path: &PathBuf| fs::metadata(path).and_then(|meta| meta.modified()).is_ok_and(|at| at < before);
+    let left = |run: &RunId| inside(&project.parked(run)).iter().all(is_old);
+    let old = views.iter().filter(|(run, view)| good(view) && view.last.wall_ms < before_ms && left(run));
     old.map(|(run, _)| run.clone()).collect()
 }
 
@@ -267,7 +281,7 @@ mod tests {
 
     #[test]
     fn where_our_folders_are_links_nothing_is_done() {
-        for name in ["work", "originals"] {
+        for name in ["work", "originals", "checkpoints", "parked"] {
             let (folder, project) = project();
             symlink(folder.path().join("scratch"), project.home().join(name)).unwrap();
             let refused = collect(&project, &Wish::default()).unwrap_err();

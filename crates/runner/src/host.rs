@@ -240,7 +240,7 @@ impl Host<'_> {
             _ => {
                 let key = ask.key.clone();
                 let lost = self.lost.remove(&key).filter(|_| ask.again).unwrap_or(0);
-                let task = self.running.spawn(perform(self.world.clone(), ask, lost));
+                let task = self.running.spawn(perform(self.world.clone(), ask, desk.stretch(), lost));
                 self.keys.insert(task.id(), key);
                 Ok(())
             }

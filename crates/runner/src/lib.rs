@@ -6,6 +6,7 @@
 //! It decides nothing (that is `core`), shows nothing (that is `report`) and reads neither the environment nor arguments
 //! (the binary hands them in).
 
+mod checkpoints;
 mod copies;
 mod effects;
 mod fault;
@@ -13,13 +14,16 @@ mod files;
 pub mod gc;
 pub mod host;
 pub mod journal;
+pub mod landings;
 mod locks;
 pub mod mask;
 mod merging;
 pub mod project;
 pub mod run;
 pub mod subject;
+pub mod undo;
 
 pub use host::{Seen, Stop};
+pub use merging::Lines;
 pub use project::Project;
 pub use run::{Hold, RunError, Runner};

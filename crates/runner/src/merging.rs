@@ -1,16 +1,58 @@
 //! Three-way merging of texts by lines, and what a merge changed.
 
+use std::ops::Range;
+
 use similar::{DiffOp, TextDiff, TextMerge};
 use tribunal_core::effect::Hunk;
 
 /// Brings the change from `base` to `theirs` into `ours`. Err: the line of `ours` where both sides changed something.
 /// A change that is already there is no conflict.
 pub(crate) fn three_way(base: &str, ours: &str, theirs: &str) -> Result<String, u32> {
-    let merge = TextMerge::from_lines(base, ours, theirs);
-    match merge.conflicts().next() {
-        Some(conflict) => Err(conflict.ours_range().start as u32 + 1),
-        None => Ok(merge.to_string()),
+    merged(base, ours, theirs).map_err(|conflicts| conflicts.first().map_or(1, |lines| lines.first))
+}
+
+/// Lines of a text, both ends included; they count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    pub first: u32,
+    pub last: u32,
+}
+
+impl Lines {
+    fn of(range: Range<usize>) -> Lines {
+        let first = range.start as u32 + 1;
+        Lines { first, last: (range.end as u32).max(first) }
     }
+}
+
+/// The same. Err: all lines of `ours` where both sides changed something.
+pub(crate) fn merged(base: &str, ours: &str, theirs: &str) -> Result<String, Vec<Lines>> {
+    let merge = TextMerge::from_lines(base, ours, theirs);
+    let conflicts: Vec<Lines> = merge.conflicts().map(|region| Lines::of(region.ours_range())).collect();
+    if conflicts.is_empty() { Ok(merge.to_string()) } else { Err(conflicts) }
+}
+
+/// Where lines of `new` stand in `old`; of those that are new there, what they replaced.
+pub(crate) fn traced_back(lines: Lines, old: &str, new: &str) -> Lines {
+    let diff = TextDiff::from_lines(old, new);
+    let wanted = lines.first as usize - 1..lines.last as usize;
+    let touched = diff.ops().iter().filter_map(|op| {
+        let (old, new) = (op.old_range(), op.new_range());
+        let (from, to) = (new.start.max(wanted.start), new.end.min(wanted.end));
+        match op {
+            _ if from >= to => None,
+            DiffOp::Equal { .. } => Some(old.start + from - new.start..old.start + to - new.start),
+            _ => Some(old),
+        }
+    });
+    let whole = touched.reduce(|one, next| one.start..next.end);
+    whole.map_or(lines, Lines::of)
+}
+
+/// Lines added and lines removed.
+pub(crate) fn counted(old: &str, new: &str) -> (u32, u32) {
+    let hunks = hunks(old, new);
+    (hunks.iter().map(|hunk| hunk.new_len).sum(), hunks.iter().map(|hunk| hunk.old_len).sum())
 }
 
 /// What changed, in line numbers of `old`.

@@ -95,6 +95,16 @@ impl Project {
         self.home().join("originals").join(run.as_str())
     }
 
+    /// The exact texts before and after every landing of a run.
+    pub(crate) fn checkpoints(&self, run: &RunId) -> PathBuf {
+        self.home().join("checkpoints").join(run.as_str())
+    }
+
+    /// Texts as they were when something was taken back.
+    pub(crate) fn parked(&self, run: &RunId) -> PathBuf {
+        self.home().join("parked").join(run.as_str())
+    }
+
     /// The folder of a task's copies.
     pub(crate) fn desk(&self, run: &RunId, key: &Key) -> PathBuf {
         self.work(run).join(key.as_str().replace('/', "."))

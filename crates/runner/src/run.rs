@@ -270,6 +270,7 @@ impl Runner {
             "/locks",
             "/work",
             "/originals",
+            "/checkpoints",
             "/logs",
             "/reviews",
             "/.gitignore",
@@ -381,8 +382,7 @@ impl Runner {
             Locked::By(_) => RunError::RunBusy { run: run.clone() },
             Locked::Failed(cause) => failed(cause),
         })?;
-        let what = format!("subject {}", settings.subject.path().unwrap_or_default());
-        let subject = take(&what).map_err(|locked| match locked {
+        let subject = take(&subject_lock(settings)).map_err(|locked| match locked {
             Locked::By(by) => RunError::SubjectBusy { subject: settings.subject.title(), by: by.run },
             Locked::Failed(cause) => failed(cause),
         })?;
@@ -399,8 +399,14 @@ fn masked_string(value: &serde_json::Value) -> Option<String> {
     }
 }
 
-fn run_lock(run: &RunId) -> String {
+/// What is locked while a run is worked on.
+pub(crate) fn run_lock(run: &RunId) -> String {
     format!("run {run}")
+}
+
+/// What is locked while anybody works on the run's subject.
+pub(crate) fn subject_lock(settings: &Settings) -> String {
+    format!("subject {}", settings.subject.path().unwrap_or_default())
 }
 
 fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Settings, RunError> {

@@ -22,7 +22,7 @@ const NAMED: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Also remove whole runs that came to a good end, with their journals and originals
+    /// Also remove whole runs that came to a good end, with their journals, originals and checkpoints
     #[arg(long)]
     runs: bool,
     /// With --runs: keep those that ended in the last so many days
@@ -72,7 +72,7 @@ fn document(collected: &Collected, dry_run: bool) -> Garbage {
         bytes: collected.bytes(),
         copies: removed(&collected.copies),
         temporary: removed(&collected.temporary),
-        originals: removed(&collected.originals),
+        originals: removed(&[&*collected.originals, &*collected.checkpoints].concat()),
         runs: collected.runs.clone(),
         blobs: collected.journal.blobs,
         journal_bytes_before: collected.journal.file_before,
@@ -99,7 +99,8 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
         "text that nothing refers to",
         journal.blob_bytes,
     )?;
-    line(collected.runs.len(), "run", journal.entry_bytes + sum(&collected.originals))?;
+    let texts = sum(&collected.originals) + sum(&collected.checkpoints);
+    line(collected.runs.len(), "run", journal.entry_bytes + texts)?;
     if !collected.runs.is_empty() {
         let names: Vec<&str> = collected.runs.iter().map(RunId::as_str).take(NAMED).collect();
         let more = collected.runs.len() - names.len();

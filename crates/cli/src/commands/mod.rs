@@ -4,6 +4,7 @@
 mod completions;
 mod decisions;
 mod demo;
+mod diff;
 mod findings;
 mod gc;
 mod inspect;
@@ -18,6 +19,7 @@ mod schema;
 mod status;
 mod stop;
 mod trust;
+mod undo;
 
 use clap::Subcommand;
 
@@ -45,6 +47,10 @@ pub(crate) enum Command {
     Findings(findings::Arguments),
     /// Show what waits for a person, or answer it
     Decisions(decisions::Arguments),
+    /// Show what a run changed, or what repaired one finding
+    Diff(diff::Arguments),
+    /// Take back what a run changed, or what repaired one finding; later edits stay
+    Undo(undo::Arguments),
     /// Draw a past run again, from its journal
     Log(log::Arguments),
     /// Let the commands that came with this project run here
@@ -76,6 +82,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Status(arguments) => status::run(&arguments, context),
         Command::Findings(arguments) => findings::run(&arguments, context),
         Command::Decisions(arguments) => decisions::run(arguments, context),
+        Command::Diff(arguments) => diff::run(&arguments, context),
+        Command::Undo(arguments) => undo::run(&arguments, context),
         Command::Log(arguments) => log::run(&arguments, context),
         Command::Trust(arguments) => trust::run(&arguments, context),
         Command::Inspect(what) => inspect::run(what, context),

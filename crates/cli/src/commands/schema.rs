@@ -7,7 +7,9 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 use crate::{
     build::Facts,
     complaint::Complaint,
-    documents::{self, Calls, Decisions, Findings, Garbage, Inspection, Plan, Runs, Transcripts, Trust},
+    documents::{
+        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Plan, Runs, Transcripts, Trust, Undo,
+    },
     settings::{self, Document, nearest},
 };
 
@@ -30,6 +32,8 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("sent", schema_for!(Calls)),
         ("gc", schema_for!(Garbage)),
         ("decisions", schema_for!(Decisions)),
+        ("diff", schema_for!(Changes)),
+        ("undo", schema_for!(Undo)),
         ("plan", schema_for!(Plan)),
         ("inspect", schema_for!(Inspection)),
         ("version", schema_for!(Facts)),

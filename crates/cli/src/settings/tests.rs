@@ -432,7 +432,7 @@ fn on_a_narrow_screen_values_are_cut_and_origins_are_not() {
     };
     insta::assert_snapshot!(shown("verify"), @r"
     * verify                   [make a very…  tribunal.yaml:2
-        a list, [a, b]
+        commands, [make test, [cargo, test]]
       output_folder            -              not set
     ");
     insta::assert_snapshot!(shown("max_cost"), @r"

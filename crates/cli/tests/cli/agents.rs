@@ -406,7 +406,12 @@ fn the_agent_works_in_its_copy_and_is_told_its_task() {
 
 #[test]
 fn a_check_that_takes_too_long_is_ended_and_the_patch_not_landed() {
-    let sandbox = fixer("{wait_ms: 0}");
+    let sandbox = Sandbox::scripted(&format!(
+        "tasks:{RAISE}
+  - task: '*/fix/*'
+    fix: [{{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}}]
+"
+    ));
     let text = sandbox.read("tribunal.yaml");
     sandbox.write("tribunal.yaml", &format!("{text}verify: [[sh, -c, 'echo started; sleep 1000']]\n"));
     assert_eq!(sandbox.run(&["trust", "--yes"]).code, Some(0));

@@ -64,6 +64,7 @@ fn every_document_names_its_schema_and_fits_it() {
         (&["inspect", "response", "answer.txt"], "tribunal.inspect/1", "inspect"),
         (&["inspect", "settings"], "tribunal.settings/1", "inspect-settings"),
         (&["inspect", "settings", "tribunal.yaml"], "tribunal.settings/1", "inspect-settings"),
+        (&["diff"], "tribunal.diff/1", "diff"),
         (&["trust", "--list"], "tribunal.trust/1", "trust"),
     ] {
         let document = sandbox.json(args);

@@ -130,6 +130,9 @@ fn killed_at_any_instant_the_review_comes_to_the_same_end() {
         }
     }
 
+    // A text of the subject is written twice, also to the originals: this is the person's own file.
+    points.extend(["before:landing", "after:landing"].map(|point| (point.to_string(), "write")));
+
     let next = AtomicUsize::new(0);
     let reached: Mutex<BTreeSet<(&str, bool)>> = Mutex::default();
     let missed = AtomicUsize::new(0);

@@ -16,4 +16,5 @@ mod people;
 mod screens;
 mod settings;
 mod trust;
+mod undo;
 mod worlds;

@@ -94,7 +94,7 @@ fn the_settings_in_force_read_well() {
       goal                     zero-open      default                  zero-open | critical-only
       target_confidence        -              not set                  a percentage, 0 to 100
       fix                      true           default                  true | false
-    * verify                   [make test]    tribunal.yaml:3          a list, [a, b]
+    * verify                   [make test]    tribunal.yaml:3          commands, [make test, [cargo, test]]
       output_folder            -              not set                  a folder in the project
       reviews_folder           -              not set                  a folder in the project
     agents:
@@ -120,6 +120,7 @@ fn the_settings_in_force_read_well() {
       party_timeout            1200 s         default                  seconds, 1 to 86400
       elicitation_timeout      -              not set                  seconds, 1 to 86400
       fixer_timeout            900 s          default                  seconds, 1 to 86400
+      check_timeout            600 s          default                  seconds, 1 to 86400
       idle_timeout             600 s          default                  seconds, 1 to 86400
       retry_after              5 s            default                  seconds, 0 to 86400
     progress:

@@ -384,6 +384,7 @@ async fn land(
             host.note(Event::PatchLanded { key: by.clone(), findings, lines });
             court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
             court.tries.text = Some(hash);
+            court.metrics.checkpoints += 1;
             // What was reviewed is no longer what stands there.
             court.last_pass.dry &= hunks.is_empty();
             verify(host, court, by, fixed, (&hunks, &text));

@@ -356,7 +356,6 @@ impl Court {
             findings: FindingMetrics::of(&counts),
             tokens: self.spent.tokens,
             cost: self.spent.cost,
-            checkpoints: 0,
             rollbacks: 0,
             final_confidence: self.confidence.as_ref().map(|confidence| confidence.score),
             exit_reason: ending.reason.code().into(),

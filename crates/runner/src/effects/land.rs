@@ -1,7 +1,8 @@
 //! Landing: a fixer's patch comes into the person's tree, whole and checked, or not at all.
 //!
 //! Doing it twice does it once: what was landed is written down beside the copy before the file is replaced, so that a run
-//! that died in between finds out.
+//! that died in between finds out. The exact texts before and after are kept first (`checkpoints`), so that what landed can
+//! be taken back.
 
 use std::{
     fs, io,
@@ -13,14 +14,16 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
     effect::{Hunk, Refusal, Reply},
-    ids::{Hash, Key},
+    ids::Hash,
     text::cut,
 };
 use tribunal_supervise::{Deadlines, How};
 
 use super::{World, world_fault};
 use crate::{
+    checkpoints::{At, Change, Checkpoints},
     copies::{Copy, patch_hash},
+    fault,
     files::{Replacement, write_atomically},
     merging::{hunks, three_way},
     subject::is_plain,
@@ -32,7 +35,7 @@ const TRIES: u32 = 3;
 const LONG_ENOUGH: usize = 4;
 
 pub(super) struct Landing {
-    pub by: Key,
+    pub at: At,
     pub patch: Hash,
     pub allowed: Vec<String>,
     pub verify: Vec<String>,
@@ -52,6 +55,9 @@ struct Candidate {
     real: PathBuf,
     /// Where the text from before the run's first landing is kept.
     original: PathBuf,
+    /// Where the texts before and after every landing are kept, and as which one this is.
+    checkpoints: Checkpoints,
+    at: At,
     base: String,
     theirs: String,
 }
@@ -116,7 +122,7 @@ async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
 
 /// The fixer's copy and what it may change, or why not.
 fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, Refusal>> {
-    let desk = world.project.desk(&world.run, &landing.by);
+    let desk = world.project.desk(&world.run, &landing.at.by);
     let Some(copy) = find_copy(&desk, &landing.patch) else {
         let detail = "the fixer's copy is gone or was changed after its answer".to_string();
         return Ok(Err(Refusal::Lost { detail }));
@@ -149,7 +155,9 @@ fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, R
     }
     let real = world.project.root().join(&path);
     let original = world.project.originals(&world.run).join(&path);
-    Ok(Ok(Candidate { base, copy, path, real, original, theirs }))
+    let checkpoints = Checkpoints::of(&world.project, &world.run, &path);
+    let at = landing.at.clone();
+    Ok(Ok(Candidate { base, copy, path, real, original, checkpoints, at, theirs }))
 }
 
 /// An agent that turns a file's line ends into its own has not fixed anything.
@@ -183,20 +191,26 @@ fn merge(candidate: &Candidate) -> io::Result<Try> {
 /// Replaces the file. None: somebody edited it while the checks ran, and is not overwritten.
 fn put(candidate: &Candidate, ours: &str, merged: String) -> io::Result<Option<Reply>> {
     let hunks = hunks(ours, &merged);
-    let intent = Intent { after: Hash::of(merged.as_bytes()), hunks: hunks.clone() };
+    let change = Change { before: ours.to_string(), after: merged };
+    // First of all: whatever is found to have landed can be taken back.
+    let kept = candidate.checkpoints.keep(&candidate.at, &change)?;
+    let intent = Intent { after: Hash::of(change.after.as_bytes()), hunks: hunks.clone() };
     let json = serde_json::to_vec(&intent).map_err(io::Error::other)?;
     write_atomically(&intent_path(&candidate.copy), &json)?;
     // The text as it was before this run touched it stays at hand.
     if !candidate.original.exists() {
         write_atomically(&candidate.original, ours.as_bytes())?;
     }
-    let replacement = Replacement::prepare(&candidate.real, merged.as_bytes())?;
+    let replacement = Replacement::prepare(&candidate.real, change.after.as_bytes())?;
     // The last look stands right before the rename.
     if fs::read_to_string(&candidate.real)? != ours {
+        candidate.checkpoints.forget(&candidate.at, kept)?;
         return Ok(None);
     }
+    fault::point("landing", "before");
     replacement.put()?;
-    Ok(Some(Reply::Landed { hunks, hash: intent.after, text: merged }))
+    fault::point("landing", "after");
+    Ok(Some(Reply::Landed { hunks, hash: intent.after, text: change.after }))
 }
 
 fn intent_path(copy: &Copy) -> PathBuf {

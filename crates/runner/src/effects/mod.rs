@@ -32,7 +32,7 @@ use tribunal_core::{
 };
 use tribunal_supervise::{Command, Deadlines, MARK, Output};
 
-use crate::{host::Stop, mask::Masker, project::Project};
+use crate::{checkpoints::At, host::Stop, mask::Masker, project::Project};
 
 pub(crate) use own_files::edits_in_tracker;
 pub(crate) use people::{answers_in_files, remove_page, unusable_answers};
@@ -117,13 +117,14 @@ impl From<Reply> for Performed {
 
 /// None: it was ended on the person's word before it was done. It is asked for again by the next life.
 ///
-/// `lost`: how often it was begun before and never finished. Whoever was asked then was paid for reading, all the same.
-pub(crate) async fn perform(world: Arc<World>, ask: Ask, lost: u32) -> Option<Performed> {
+/// `stretch`: which one of the run's it is asked for in. `lost`: how often it was begun before and never finished. Whoever was
+/// asked then was paid for reading, all the same.
+pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32) -> Option<Performed> {
     let Ask { key, effect, .. } = ask;
     Some(match effect {
         Effect::Ask { task } => return ask::perform(world, key, task, lost).await,
         Effect::Land { by, patch, allowed, verify } => {
-            let landing = land::Landing { by, patch, allowed, verify };
+            let landing = land::Landing { at: At { stretch, by }, patch, allowed, verify };
             return land::perform(world, landing).await.map(Performed::from);
         }
         Effect::Freeze { subject } => blocking(move || freeze::perform(&world, &key, &subject)).await,

@@ -1,0 +1,159 @@
+//! `tribunal diff [RUN] [FINDING]`: what a run changed.
+
+use std::io::{self, Write, stderr, stdout};
+
+use tribunal_core::ids::{FindingId, RunId};
+use tribunal_report::{Screen, Style, clean_block, escaped};
+use tribunal_runner::{
+    landings::{Landing, Landings},
+    undo::listed,
+};
+use tribunal_store::Store;
+
+use crate::{
+    complaint::Complaint,
+    context::Context,
+    documents::{self, Changes, Landed},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// A run, or RUN.F3; else the last run
+    run: Option<String>,
+    /// Only what repaired this finding
+    finding: Option<String>,
+    /// Only how much: lines, and which change repaired what
+    #[arg(long)]
+    stat: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let (said, mut finding) = arguments.run.as_deref().map_or((None, None), split);
+    if let Some(named) = &arguments.finding {
+        let known = FindingId::parse(named);
+        finding = Some(known.ok_or_else(|| Complaint::usage(format!("`{named}` is no finding such as F3")))?);
+    }
+    let (store, run) = context.run_meant(&project, said)?;
+    let landings = Landings::read(&project, &store, &run)?;
+    let wanted = landings.of(finding)?;
+    let diff = landings.diff(finding)?;
+    if context.json {
+        let diff = diff.unwrap_or_default();
+        documents::print(&Changes {
+            schema: "tribunal.diff/1",
+            finding,
+            path: landings.path.clone(),
+            landings: wanted.into_iter().map(landed).collect(),
+            lines_added: diff.added,
+            lines_removed: diff.removed,
+            diff: diff.text,
+            run,
+        })?;
+        return Ok(0);
+    }
+    let Some(diff) = diff else {
+        writeln!(stderr(), "[i] {}", escaped(&nothing(&run, finding, &wanted)))?;
+        return Ok(0);
+    };
+    let mut out = stdout().lock();
+    if arguments.stat {
+        let kept = wanted.iter().filter(|landing| !landing.undone).count();
+        let (path, changes) = (escaped(&landings.path), counted(kept, "change"));
+        writeln!(
+            out,
+            "{path}: {} added, {} removed, by {changes}",
+            counted(diff.added as usize, "line"),
+            diff.removed
+        )?;
+        for landing in wanted {
+            let undone = if landing.undone { " (taken back)" } else { "" };
+            let findings =
+                if landing.findings.is_empty() { "nothing".into() } else { listed(&landing.findings) };
+            writeln!(out, "  {} repaired {findings}{undone}", escaped(landing.by().as_str()))?;
+        }
+    } else {
+        write_diff(&mut out, &context.answers, &diff.text)?;
+    }
+    if diff.mixed {
+        writeln!(
+            stderr(),
+            "[i] somebody else changed the same lines between two changes; that is shown, too"
+        )?;
+    }
+    Ok(0)
+}
+
+/// Why there is nothing to show or to take back.
+pub(super) fn nothing(run: &RunId, finding: Option<FindingId>, landings: &[&Landing]) -> String {
+    match (finding, landings.is_empty()) {
+        (None, true) => format!("run {run} has landed nothing"),
+        (Some(finding), true) => format!("run {run} has landed nothing that repaired {finding}"),
+        (None, false) => format!("all that run {run} had landed was taken back"),
+        (Some(finding), false) => format!("what repaired {finding} was taken back"),
+    }
+}
+
+/// `RUN.F3`: the run and the finding. `F3`: the finding alone.
+pub(super) fn split(said: &str) -> (Option<&str>, Option<FindingId>) {
+    if let Some(finding) = FindingId::parse(said) {
+        return (None, Some(finding));
+    }
+    match said.rsplit_once('.').map(|(run, finding)| (run, FindingId::parse(finding))) {
+        Some((run, Some(finding))) => (Some(run), Some(finding)),
+        _ => (Some(said), None),
+    }
+}
+
+/// `1 change`, `2 changes`.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+pub(super) fn landed(landing: &Landing) -> Landed {
+    Landed { by: landing.by().clone(), findings: landing.findings.clone(), undone: landing.undone }
+}
+
+/// Byte for byte into a pipe, where `patch` may read it; on a screen in colour, with nothing that steers it.
+pub(super) fn write_diff(out: &mut dyn Write, screen: &Screen, text: &str) -> io::Result<()> {
+    if !screen.colour && screen.width.is_none() {
+        return out.write_all(text.as_bytes());
+    }
+    let mut in_hunk = false;
+    for line in text.split('\n').filter(|line| !line.is_empty()) {
+        in_hunk |= line.starts_with("@@");
+        let style = match line.chars().next() {
+            _ if !in_hunk => Style::Bold,
+            Some('@') => Style::Dim,
+            Some('+') => Style::Good,
+            Some('-') => Style::Bad,
+            _ => Style::Plain,
+        };
+        writeln!(out, "{}", screen.paint(style, &clean_block(line.trim_end_matches('\r'))))?;
+    }
+    Ok(())
+}
+
+/// The run of a finding that was named alone: the only one that has repaired such a one and not taken it back.
+pub(super) fn run_of(
+    store: &Store,
+    project: &tribunal_runner::Project,
+    finding: FindingId,
+) -> Result<RunId, Complaint> {
+    let mut fitting = Vec::new();
+    for run in store.runs()? {
+        let landings = Landings::read(project, store, &run)?;
+        if landings.all.iter().any(|landing| !landing.undone && landing.findings.contains(&finding)) {
+            fitting.push(run);
+        }
+    }
+    match fitting.as_slice() {
+        [run] => Ok(run.clone()),
+        [] => Err(Complaint::usage(format!("no run has repaired a finding {finding}")).todo("tribunal runs")),
+        [first, ..] => {
+            let names: Vec<String> = fitting.iter().map(|run| format!("{run}.{finding}")).collect();
+            Err(Complaint::usage(format!("`{finding}` fits several findings: {}", names.join(", ")))
+                .todo(format!("name the run too: tribunal undo {first}.{finding}")))
+        }
+    }
+}
