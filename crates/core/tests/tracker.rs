@@ -1,4 +1,5 @@
 //! What people change in a tracker is understood, and what is not is named.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
 use tribunal_core::{

@@ -90,19 +90,7 @@ pub(super) async fn review_round(
     });
     let seats = try_join_all(asked).await?;
     let Some(answers) = count(host, court, &seats, round) else {
-        if let Some(ending) = budget(&settings.limits, &court.spent) {
-            return Ok(Some(ending));
-        }
-        let fault = seats.iter().find_map(|seat| seat.came.fault.clone());
-        let hopeless = fault.as_ref().is_some_and(Fault::is_environment);
-        let detail = fault.map_or_else(String::new, |fault| fault.detail);
-        if !hopeless && seating::has_others(settings) && host.patched("ask-others") {
-            host.note(Event::Warned {
-                text: format!("no reviewer answered: {detail}; the round is held again"),
-            });
-            return Ok(None);
-        }
-        return Ok(Some(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}"))));
+        return Ok(nobody_answered(host, court, &seats));
     };
     court.round = round;
     court.iteration = 0;
@@ -118,18 +106,28 @@ pub(super) async fn review_round(
     defer_beside_the_goal(host, court, &new.raised);
     court.findings.iter().for_each(|finding| sheet.count(finding, round));
     let all = new.fresh(court).count() as u32;
-    let weighty = new.fresh(court).any(|finding| finding.severity.weighs());
-    court.held_for_confidence = false;
-    court.last_pass.changed = false;
-    court.last_pass.unheard = seats.iter().filter(|seat| seat.raised.is_none()).count() as u32;
-    court.last_pass.sound = telling(court, &seats, round) && halted.is_none();
-    court.last_pass.raised = new.fresh(court).filter(|f| f.severity.weighs()).map(|f| f.id).collect();
-    court.last_pass.dry = court.last_pass.sound && !weighty;
+    court.take_stock(&new, &seats, halted.is_none());
     let counts = Counts::of(&court.findings);
     host.note(Event::RoundEnded { round, new: all, dry: court.last_pass.dry, counts });
     court.calculate_confidence(host, &answered(&seats, round), agreement(&seats));
     court.publish(host, &root).await?;
     Ok(halted.or(weigh(host, court, sheet)))
+}
+
+/// `None`: somebody else can be asked, so the round is held again.
+fn nobody_answered(host: &dyn Host, court: &Court, seats: &[Seat]) -> Option<Ending> {
+    let settings = host.settings();
+    if let Some(ending) = budget(&settings.limits, &court.spent) {
+        return Some(ending);
+    }
+    let fault = seats.iter().find_map(|seat| seat.came.fault.clone());
+    let hopeless = fault.as_ref().is_some_and(Fault::is_environment);
+    let detail = fault.map_or_else(String::new, |fault| fault.detail);
+    if !hopeless && seating::has_others(settings) && host.patched("ask-others") {
+        host.note(Event::Warned { text: format!("no reviewer answered: {detail}; the round is held again") });
+        return None;
+    }
+    Some(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}")))
 }
 
 /// A pass that most of the panel did not take part in, or that most of it answered with what is not believed, shows nothing.
@@ -403,6 +401,18 @@ fn defer_beside_the_goal(host: &dyn Host, court: &mut Court, raised: &[FindingId
 }
 
 impl Court {
+    /// What this pass over the text shows.
+    fn take_stock(&mut self, new: &New, seats: &[Seat], whole: bool) {
+        let weighty: Vec<FindingId> =
+            new.fresh(self).filter(|finding| finding.severity.weighs()).map(|finding| finding.id).collect();
+        self.held_for_confidence = false;
+        self.last_pass.changed = false;
+        self.last_pass.unheard = seats.iter().filter(|seat| seat.raised.is_none()).count() as u32;
+        self.last_pass.sound = telling(self, seats, self.round) && whole;
+        self.last_pass.dry = self.last_pass.sound && weighty.is_empty();
+        self.last_pass.raised = weighty;
+    }
+
     /// Something was fixed, and nothing is left.
     fn is_all_fixed(&self) -> bool {
         let counts = Counts::of(&self.findings);

@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     row("goal", Kind::Words(&["zero-open", "critical-only"]), "zero-open", "When a review is good"),
     row("target_confidence", Kind::Percent, "", "What confidence must come to before a review is called resolved; else it is only shown"),
     row("fix", Kind::Flag, "true", "Whether findings are fixed; false reviews only"),
-    row("verify", Kind::Commands, "[]", "Checks that must pass before a fix lands, in a private copy of the project: a text for `sh -c`, or a list of words"),
+    row("verify", Kind::Commands, "[]", "Checks that must pass before a fix lands, run in a copy: a text for `sh -c`, or a list of words"),
     row("output_folder", Kind::Folder, "", "Where documents go; else BMAD's output folder, else .tribunal"),
     row("reviews_folder", Kind::Folder, "", "Where trackers and metrics go; else {output_folder}/reviews")
         .also(&[same("review_loop.issue_tracker.output_dir")]),
