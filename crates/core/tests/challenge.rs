@@ -344,3 +344,87 @@ fn killed_at_every_write_a_challenged_review_comes_to_the_same() {
         assert_eq!(RunView::of(&trial.journal).counts(), whole.view.counts());
     }
 }
+
+#[test]
+fn what_was_refuted_and_another_provider_raises_again_is_heard_again_once() {
+    let refuted = |world: ScriptedWorld, round: u32, holds: Holds| {
+        let says = rulings(vec![(F1, holds)]);
+        world
+            .on(&format!("round-{round}/challenge/1/1"), says.clone())
+            .on(&format!("round-{round}/challenge/2/1"), says)
+    };
+    let text = flawed_text(2);
+    let mut world = ScriptedWorld::default();
+    for round in 1..=3 {
+        world = world.on(&format!("round-{round}/freeze"), frozen(&text));
+    }
+    // The same seat, by another provider every round; a second finding keeps the review going.
+    let world = world
+        .on(
+            "round-1/review/adversarial",
+            findings(vec![raised(1, Severity::High), raised(2, Severity::High)]),
+        )
+        .on("round-2/review/adversarial", findings(vec![raised(1, Severity::High)]))
+        .on("round-3/review/adversarial", findings(vec![raised(1, Severity::High)]))
+        .on("round-1/fix-1/fix/1", fixes(vec![(FindingId(2), Said::Fixed)], true))
+        .on("round-1/fix-1/fix/1/land", landed(&text, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]))
+        .on("end/look", frozen(&text));
+    let both = rulings(vec![(F1, Invalid), (FindingId(2), Valid)]);
+    let world = world.on("round-1/challenge/1/1", both.clone()).on("round-1/challenge/2/1", both);
+    let world = refuted(world, 2, Invalid);
+    let settings = Settings { agents: vec![agent("a", ""), agent("b", ""), agent("c", "")], ..alone() };
+    let lived = live(settings, world);
+    let disputes = |round: u32| {
+        lived.challenges().iter().filter(|key| key.starts_with(&format!("round-{round}"))).count()
+    };
+    assert_eq!((disputes(1), disputes(2), disputes(3)), (2, 2, 0), "heard again, and then no more");
+    assert_eq!(lived.view.findings[&F1].status, Status::Dismissed { why: Dismissal::Invalid });
+    assert_eq!(lived.view.findings[&F1].raisers.len(), lived.view.rounds as usize);
+}
+
+#[test]
+fn what_a_limit_kept_from_being_disputed_is_disputed_before_anybody_repairs_it() {
+    let mut settings = alone();
+    // One answer takes 120: the panel may speak, challengers not any more.
+    settings.limits.tokens = 100;
+    let mut lived = live(settings, one(Severity::High));
+    assert_eq!((lived.reason(), lived.challenges().len()), (Reason::Tokens, 0));
+    let answer = Answer { choice: "more".into(), note: String::new() };
+    let request = Request::Answer { decision: DecisionId::new("D1"), answer };
+    let says = || rulings(vec![(F1, Invalid)]);
+    lived.trial.settings.limits.tokens = 10_000;
+    lived.trial.world = std::mem::take(&mut lived.trial.world)
+        .once("wait", Reply::Requests { requests: vec![request] })
+        .on("round-1/fix-1/freeze", frozen(&flawed_text(1)))
+        .on("round-1/fix-1/challenge/1/1", says())
+        .on("round-1/fix-1/challenge/2/1", says());
+    lived.trial.live(workflow, None);
+    assert!(!lived.was_fixed(), "it was refuted first");
+    let view = RunView::of(&lived.trial.journal);
+    assert_eq!(view.findings[&F1].status, Status::Dismissed { why: Dismissal::Invalid });
+}
+
+#[test]
+fn without_fixing_a_disputed_critical_finding_still_waits_for_its_answer() {
+    let settings = Settings { fix: false, ..alone() };
+    let lived = live(settings, saying(one(Severity::Critical), &[Ambiguous, Ambiguous]));
+    assert_eq!(
+        (lived.reason(), lived.view.rounds),
+        (Reason::Blocked, 1),
+        "and nobody looks at the same text again"
+    );
+    assert_eq!(lived.view.waiting().count(), 1, "the question stands");
+}
+
+#[test]
+fn a_word_too_short_to_show_anything_refutes_nothing() {
+    let short = || {
+        let mut reply = rulings(vec![(F1, Invalid)]);
+        let Reply::Agent(answer) = &mut reply else { panic!("{reply:?}") };
+        let ruling = Ruling { id: F1, holds: Invalid, note: "no".into(), counter: "a".into() };
+        answer.content = Content::Rulings { rulings: vec![ruling] };
+        reply
+    };
+    let world = one(Severity::High).on("round-1/challenge/1/1", short()).on("round-1/challenge/2/1", short());
+    assert_eq!(live(alone(), world).ruled(), Some(Ruled::Ambiguous));
+}

@@ -117,6 +117,48 @@ fn circles_are_counted_in_the_metrics() {
 }
 
 #[test]
+fn the_same_words_about_other_findings_are_no_circle() {
+    // Two hands a wave, one after the other, answered in the same words: each is a first try.
+    let mut settings = alone();
+    settings.tasks.max_concurrent_fixers = 1;
+    settings.tasks.max_issues_per_agent = 1;
+    settings.limits.fix_iterations = 2;
+    let nothing = |repeats| {
+        let mut reply = fixes(vec![], false);
+        if let Reply::Agent(answer) = &mut reply {
+            answer.output = Hash::new("nothing to say");
+            answer.repeats = repeats;
+        }
+        reply
+    };
+    let world = ScriptedWorld::default()
+        .on("round-1/freeze", frozen(&flawed_text(2)))
+        .on("round-1/review/adversarial", findings(vec![raised(1, Severity::High), raised(2, Severity::Low)]))
+        .on("round-1/fix-1/fix/1", nothing(None))
+        .on("round-1/fix-1/fix/2", nothing(None))
+        .on("round-1/fix-2/fix/1", nothing(Some(100)))
+        .on("round-1/fix-2/fix/2", nothing(Some(100)));
+    let (ending, _, trial) = live(settings, world);
+    assert_eq!(ending.reason, Reason::FixIterations);
+    let recent: Vec<usize> = tasks(&trial, Role::Fixer).iter().map(|task| task.recent.len()).collect();
+    assert_eq!(recent, [0, 0, 1, 1], "compared only with what was said of the same finding");
+}
+
+#[test]
+fn a_circle_in_the_last_iteration_promises_no_other_try() {
+    let mut settings = alone();
+    settings.limits.fix_iterations = 2;
+    let world = raises_one()
+        .on("round-1/fix-1/fix/1", in_vain("first", None))
+        .on("round-1/fix-2/fix/1", in_vain("second", Some(1000)))
+        .on("round-2/freeze", frozen(&flawed_text(1)))
+        .on("round-2/review/adversarial", findings(vec![]));
+    let (ending, view, _) = live(settings, world);
+    assert_eq!(ending.reason, Reason::Blocked);
+    assert!(view.waiting().any(|decision| decision.question.contains("in circles")));
+}
+
+#[test]
 fn honest_steps_that_look_alike_are_no_circle_because_something_moved() {
     let both = flawed_text(2);
     let half = both.replace("flaw 1", "repaired");

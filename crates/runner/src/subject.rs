@@ -57,7 +57,8 @@ fn unreadable(path: &str, cause: io::Error) -> SubjectError {
 /// Reads a subject. `path` is relative to `root`.
 pub fn load(root: &Path, path: &str) -> Result<String, SubjectError> {
     let full: PathBuf = root.join(path);
-    let shown = path.to_string();
+    // The project's own folder has no name within it.
+    let shown = if path.is_empty() { ".".to_string() } else { path.to_string() };
     let meta = fs::metadata(&full).map_err(|cause| unreadable(path, cause))?;
     if meta.is_dir() {
         return Err(SubjectError::Folder { path: shown });

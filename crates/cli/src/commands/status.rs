@@ -2,12 +2,13 @@
 
 use std::io::{Write, stdout};
 
-use tribunal_core::view::RunView;
+use tribunal_core::{effect::Request, view::RunView};
 use tribunal_report::{
     escaped,
     tables::{self, Standing},
 };
 use tribunal_runner::Runner;
+use tribunal_store::Store;
 
 use super::runs;
 use crate::{
@@ -24,13 +25,14 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
-    let found: Vec<(RunView, bool)> = match (context.journal(&project)?, &arguments.run) {
+    let store = context.journal(&project)?;
+    let mut found: Vec<(RunView, bool)> = match (&store, &arguments.run) {
         (Some(store), Some(said)) => {
-            let run = find_run(&store, said)?;
+            let run = find_run(store, said)?;
             vec![(RunView::of(&store.entries(&run, 0)?), Runner::is_live(&project, &run))]
         }
         (Some(store), None) => {
-            let mut all = runs::all(&store, &project)?;
+            let mut all = runs::all(store, &project)?;
             // In full, with its findings; the others are seen in outline.
             let last = match all.pop() {
                 Some((RunView { run: Some(run), .. }, live)) => {
@@ -50,6 +52,11 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         }
         (None, None) => Vec::new(),
     };
+    if let Some(store) = &store {
+        for (view, _) in &mut found {
+            take_in_answers(store, view)?;
+        }
+    }
     let standings: Vec<Standing<'_>> =
         found.iter().map(|(view, live)| Standing { view, live: *live }).collect();
     if context.json {
@@ -66,4 +73,19 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         write!(stdout(), "{}", tables::status(standing, &context.answers))?;
     }
     Ok(0)
+}
+
+/// What was answered and only waits for the run to go on is no longer asked.
+fn take_in_answers(store: &Store, view: &mut RunView) -> Result<(), Complaint> {
+    let Some(run) = view.run.clone() else { return Ok(()) };
+    for stored in store.requests(&run)? {
+        if let Request::Answer { decision, answer } = stored.request {
+            let asked =
+                view.decisions.iter_mut().find(|known| known.id == decision && known.answer.is_none());
+            if let Some(asked) = asked {
+                asked.answer = Some(answer);
+            }
+        }
+    }
+    Ok(())
 }

@@ -367,3 +367,12 @@ fn a_critical_finding_that_challengers_do_not_agree_on_waits_for_a_person_who_is
     );
     assert!(tracker.contains("- Challenged: challengers do not agree on something critical"), "{tracker}");
 }
+
+#[test]
+fn status_does_not_ask_again_for_what_was_answered() {
+    let sandbox = waiting();
+    assert!(sandbox.run(&["status"]).out.contains(".D1 ANSWER"));
+    assert_eq!(sandbox.run(&["decisions", "D1", "dismiss"]).code, Some(0));
+    let said = sandbox.run(&["status"]).out;
+    assert!(!said.contains("ANSWER") && said.contains("tribunal resume "), "{said}");
+}
