@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     brief::Holds,
-    finding::{Dismissal, Evidence, Finding, Severity, Status},
+    finding::{Dismissal, Evidence, Finding, Raiser, Severity, Status},
     ids::AgentName,
     level::words,
     settings::Settings,
@@ -77,22 +77,23 @@ words!(Ruled {
     Person = "by a person",
 });
 
-/// Whether a new finding is to be disputed.
-pub fn is_due(finding: &Finding, settings: &Settings) -> bool {
+/// Whether a new finding is to be disputed. `overlaps`: who joined it showed the same words.
+pub fn is_due(finding: &Finding, settings: &Settings, overlaps: bool) -> bool {
     if finding.status != Status::Open {
         return false;
     }
     match finding.evidence {
         Evidence::Absence { .. } => true,
-        Evidence::Quote { .. } => settings.tier.number() > 0 && !is_corroborated(finding, settings),
+        Evidence::Quote { .. } => settings.tier.number() > 0 && !is_corroborated(finding, settings, overlaps),
     }
 }
 
-/// Two raised it who could not have talked each other into it: other providers, or other methods at one place.
-fn is_corroborated(finding: &Finding, settings: &Settings) -> bool {
+/// Two raised it who could not have talked each other into it: other providers, or other methods with overlapping quotes.
+fn is_corroborated(finding: &Finding, settings: &Settings, overlaps: bool) -> bool {
     let Some((first, others)) = finding.raisers.split_first() else { return false };
     let provider = settings.provider(&first.agent);
-    others.iter().any(|other| other.role != first.role || settings.provider(&other.agent) != provider)
+    let other_method = |other: &Raiser| overlaps && other.role != first.role;
+    others.iter().any(|other| other_method(other) || settings.provider(&other.agent) != provider)
 }
 
 /// Nobody more needs to be heard: two agree.

@@ -24,7 +24,7 @@ use crate::{
 
 mod alike;
 
-use alike::{Likeness, Said, likeness};
+use alike::{Likeness, Said, likeness, overlap};
 
 /// A claim with its raiser, grounded or not.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub enum Merged {
         finding: FindingId,
         severity: Severity,
         raiser: Raiser,
+        /// The claim shows the same words as the finding, not only the same place.
+        overlaps: bool,
     },
 }
 
@@ -64,7 +66,8 @@ pub fn merge(
                 }
                 finding.raisers.push(claim.raiser.clone());
                 let severity = finding.severity;
-                done.push(Merged::Joined { finding: finding.id, severity, raiser: claim.raiser });
+                let overlaps = overlap(&finding.evidence, &claim.raised.evidence);
+                done.push(Merged::Joined { finding: finding.id, severity, raiser: claim.raiser, overlaps });
             }
             Belongs::Nowhere { maybe } => {
                 let id = FindingId(findings.len() as u32 + 1);

@@ -2,11 +2,11 @@
 
 use tribunal_core::{
     brief::{Content, Holds, Raised, Ruling, Said, Task},
-    challenge::Ruled,
+    challenge::{Ruled, is_due},
     decision::{About, Answer},
     effect::{Effect, Hunk, Reply, Request},
     event::Event,
-    finding::{Dismissal, Evidence, Severity, Status},
+    finding::{Dismissal, Evidence, Raiser, Severity, Status},
     ids::{AgentName, DecisionId, FindingId},
     level::{Level, Role, Tier},
     reason::{Ending, FaultKind, Reason},
@@ -427,4 +427,35 @@ fn a_word_too_short_to_show_anything_refutes_nothing() {
     };
     let world = one(Severity::High).on("round-1/challenge/1/1", short()).on("round-1/challenge/2/1", short());
     assert_eq!(live(alone(), world).ruled(), Some(Ruled::Ambiguous));
+}
+
+#[test]
+fn two_methods_of_one_provider_corroborate_only_with_overlapping_quotes_and_two_providers_always() {
+    let seen = |roles: [Role; 2], agents: [&str; 2]| {
+        let world = one(Severity::High);
+        let mut finding = live(alone(), world).view.findings[&F1].clone();
+        finding.status = Status::Open;
+        finding.raisers = roles
+            .iter()
+            .zip(agents)
+            .map(|(role, agent)| Raiser { round: 1, role: *role, agent: AgentName::new(agent) })
+            .collect();
+        finding
+    };
+    let mut settings = samples::settings();
+    settings.agents = vec![agent("a1", "a"), agent("a2", "a"), agent("b", "")];
+    let methods = [Role::Party, Role::Adversarial];
+    for (finding, overlaps, due) in [
+        (seen(methods, ["a1", "a1"]), true, false),
+        (seen(methods, ["a1", "a2"]), false, true),
+        (seen(methods, ["a1", "b"]), false, false),
+        (seen([Role::Party, Role::Party], ["a1", "a2"]), true, true),
+    ] {
+        assert_eq!(
+            is_due(&finding, &settings, overlaps),
+            due,
+            "{:?}, overlapping: {overlaps}",
+            finding.raisers
+        );
+    }
 }

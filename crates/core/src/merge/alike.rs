@@ -110,7 +110,7 @@ fn apart(one: &Place, other: &Place) -> u32 {
 }
 
 /// One quote within the other or half of its words in it, or a common term.
-fn overlap(one: &Evidence, other: &Evidence) -> bool {
+pub(super) fn overlap(one: &Evidence, other: &Evidence) -> bool {
     match (one, other) {
         (Evidence::Quote { text: one }, Evidence::Quote { text: other }) => {
             let (one, other) = (fold(one), fold(other));

@@ -43,9 +43,16 @@ pub(super) struct Bench<'g> {
     pub ground: &'g Ground<'g>,
 }
 
-/// Which of some findings are to be disputed.
-pub(super) fn due(host: &dyn Host, court: &Court, among: &[FindingId]) -> Vec<FindingId> {
-    let due = |id: &&FindingId| court.finding(**id).is_some_and(|finding| is_due(finding, host.settings()));
+/// Which of some findings are to be disputed. `overlapping`: those that several showed with the same words.
+pub(super) fn due(
+    host: &dyn Host,
+    court: &Court,
+    among: &[FindingId],
+    overlapping: &[FindingId],
+) -> Vec<FindingId> {
+    let due = |id: &&FindingId| {
+        court.finding(**id).is_some_and(|f| is_due(f, host.settings(), overlapping.contains(&f.id)))
+    };
     among.iter().filter(due).copied().collect()
 }
 

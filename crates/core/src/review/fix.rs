@@ -107,7 +107,7 @@ pub(super) async fn fix_iteration(
 
 /// Findings that a limit kept from being disputed are disputed before anybody repairs them.
 async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<Option<Ending>, Parked> {
-    let due = challenge::due(host, court, &court.unheard);
+    let due = challenge::due(host, court, &court.unheard, &[]);
     court.unheard.clear();
     if due.is_empty() {
         return Ok(None);

@@ -97,7 +97,7 @@ pub(super) async fn review_round(
     court.metrics.review_rounds = round;
     let new = judge(host, court, answers, &ground);
     let whole = Ground::new(path, &text, None);
-    let mut due = challenge::due(host, court, &new.raised);
+    let mut due = challenge::due(host, court, &new.raised, &new.overlapping);
     // What was refuted and is raised again is heard again, whoever agrees with it.
     due.extend(new.again.iter().copied());
     due.sort_unstable();
@@ -315,6 +315,8 @@ struct New {
     grown: Vec<FindingId>,
     /// Refuted ones that somebody else has raised again.
     again: Vec<FindingId>,
+    /// Those that several showed with the same words.
+    overlapping: Vec<FindingId>,
 }
 
 impl New {
@@ -342,10 +344,13 @@ fn judge(
     ground: &Ground<'_>,
 ) -> New {
     let merged = merge(&mut court.findings, answers, ground, host.now());
-    let mut new = New { raised: Vec::new(), grown: Vec::new(), again: Vec::new() };
+    let mut new = New { raised: Vec::new(), grown: Vec::new(), again: Vec::new(), overlapping: Vec::new() };
     for merged in merged {
         match merged {
-            Merged::Joined { finding, severity, raiser } => {
+            Merged::Joined { finding, severity, raiser, overlaps } => {
+                if overlaps {
+                    new.overlapping.push(finding);
+                }
                 let anew = is_raised_anew(host.settings(), court, finding, &raiser);
                 host.note(Event::FindingJoined { finding, severity, raiser });
                 if anew && !new.again.contains(&finding) && host.patched("heard-again") {
