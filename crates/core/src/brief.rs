@@ -118,12 +118,6 @@ impl Disputed {
             place: finding.place.as_ref().map(|place| format!("{place}")).unwrap_or_default(),
         }
     }
-
-    /// Findings for a challenger, in batches of at most [`BATCH`].
-    pub fn batches<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Vec<Disputed>> {
-        let all: Vec<Disputed> = findings.into_iter().map(Disputed::of).collect();
-        all.chunks(BATCH).map(<[Disputed]>::to_vec).collect()
-    }
 }
 
 /// One finding as a fixer sees it.

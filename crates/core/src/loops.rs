@@ -14,8 +14,6 @@ mod normal;
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
-use crate::ids::Hash;
-
 pub use normal::normalised;
 
 /// From so many thousandths on two outputs count as the same.
@@ -44,11 +42,6 @@ impl Sameness {
     pub fn repeats(self) -> bool {
         !matches!(self, Sameness::Different { .. })
     }
-}
-
-/// Equal for outputs that are equal once normalised: enough to keep of an output that is only to be recognised.
-pub fn fingerprint(output: &str) -> Hash {
-    Hash::of(normalised(output).as_bytes())
 }
 
 pub fn similar_outputs(one: &str, other: &str) -> Sameness {

@@ -1,7 +1,7 @@
 //! Whether an agent says the same again: near and far, in order and out of it, short and very long.
 
 use proptest::prelude::*;
-use tribunal_core::loops::{SIMILAR, Sameness, fingerprint, similar_outputs};
+use tribunal_core::loops::{SIMILAR, Sameness, normalised, similar_outputs};
 
 /// A text of `words` words in lines of ten; no word occurs twice.
 fn text(words: usize) -> Vec<String> {
@@ -25,9 +25,9 @@ fn only_the_clock_moved() {
     let second =
         "2026-11-15T01:31:02Z run 0b0e8400-e29b-41d4-a716-446655440001\n\nTests:  3 failed in 980ms\n";
     assert_eq!(similar_outputs(first, second), Sameness::Equal);
-    assert_eq!(fingerprint(first), fingerprint(second));
+    assert_eq!(normalised(first), normalised(second));
     let third = second.replace("3 failed", "2 failed");
-    assert_ne!(fingerprint(&third), fingerprint(second));
+    assert_ne!(normalised(&third), normalised(second));
     assert_ne!(similar_outputs(second, &third), Sameness::Equal);
 }
 

@@ -108,8 +108,8 @@ pub(super) async fn fix_iteration(
 /// Findings that a limit kept from being disputed are disputed before anybody repairs them.
 async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<Option<Ending>, Parked> {
     let due = challenge::due(host, court, &court.unheard, &[]);
-    court.unheard.clear();
     if due.is_empty() {
+        court.unheard.clear();
         return Ok(None);
     }
     let subject = host.settings().subject.clone();
@@ -120,6 +120,8 @@ async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<Opt
         other => return Ok(Some(Ending::new(Reason::Environment, format!("{other:?}")))),
     };
     let Some(ground) = Ground::new(subject.path().unwrap_or_default(), &text, None) else { return Ok(None) };
+    // Whoever is not heard this time either is remembered anew.
+    court.unheard.clear();
     challenge::challenge(host, court, Bench { root, frozen: &frozen, ground: &ground }, due).await
 }
 
