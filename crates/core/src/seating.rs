@@ -83,6 +83,11 @@ fn after(settings: &Settings, agent: &AgentName) -> Vec<AgentName> {
     others
 }
 
+/// Whether anybody who takes part does not keep failing.
+pub fn has_working(settings: &Settings, failing: &Failing) -> bool {
+    settings.agents.iter().any(|agent| works(&agent.name, failing))
+}
+
 /// Whether somebody else could be asked.
 pub fn has_others(settings: &Settings) -> bool {
     settings.agents.len() > 1 || settings.agents.iter().any(|agent| agent.stronger.is_some())

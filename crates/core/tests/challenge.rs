@@ -459,3 +459,20 @@ fn two_methods_of_one_provider_corroborate_only_with_overlapping_quotes_and_two_
         );
     }
 }
+
+#[test]
+fn where_a_challenger_is_dead_somebody_who_works_is_heard() {
+    let dead = || failed(FaultKind::Exited { code: 9 });
+    let keys = ["1/1", "1/1/again", "2/1", "2/1/again"];
+    let world = keys
+        .iter()
+        .fold(one(Severity::High), |world, key| world.on(&format!("round-1/challenge/{key}"), dead()))
+        .on("round-1/challenge/3/1", rulings(vec![(F1, Invalid)]))
+        .on("round-1/challenge/4/1", rulings(vec![(F1, Invalid)]));
+    let settings = Settings { agents: vec![agent("a", ""), agent("dead", "")], ..alone() };
+    let lived = live(settings, world);
+    assert_eq!((lived.ruled(), lived.was_fixed()), (Some(Ruled::Invalid), false));
+    let challengers = lived.tasks().into_iter().filter(|task| task.brief.role == Role::Challenger);
+    let agents: Vec<String> = challengers.map(|task| task.agent.to_string()).collect();
+    assert_eq!(agents, ["dead", "dead", "dead", "dead", "a", "a"]);
+}

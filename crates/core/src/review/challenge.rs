@@ -69,10 +69,12 @@ pub(super) async fn challenge(
     let bench = Bench { root: &bench.root.child("challenge"), ..bench };
     let mut voices: Voices = due.iter().map(|id| (*id, vec![])).collect();
     let mut halted = None;
-    for asked in [0..AT_ONCE, AT_ONCE..MOST] {
-        let open: Vec<FindingId> = due.iter().filter(|id| !is_settled(&voices[*id])).copied().collect();
-        // Where nobody at all was heard, a third would not be heard either.
-        let in_vain = asked.start > 0 && voices.values().all(Vec::is_empty);
+    // The last one is for findings on which an earlier voice failed.
+    for asked in [0..AT_ONCE, AT_ONCE..MOST, MOST..MOST + 1] {
+        let unsettled = |id: &&FindingId| !is_settled(&voices[*id]) && voices[*id].len() < MOST as usize;
+        let open: Vec<FindingId> = due.iter().filter(unsettled).copied().collect();
+        // Where nobody works, one more would not be heard either.
+        let in_vain = asked.start > 0 && !seating::has_working(host.settings(), &court.spent.failing);
         if open.is_empty() || in_vain {
             break;
         }
