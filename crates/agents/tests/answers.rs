@@ -79,6 +79,7 @@ fn finding() -> impl Strategy<Value = Raised> {
             category,
             description,
             evidence,
+            file: None,
             line,
             suggested_fix,
         },

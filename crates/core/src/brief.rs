@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     context::Context,
+    effect::Stray,
     finding::{Evidence, Finding, Severity},
     ids::{AgentName, FindingId, Hash, Key},
     level::{Role, words},
@@ -166,6 +167,9 @@ pub struct Raised {
     pub description: String,
     #[serde(flatten)]
     pub evidence: Evidence,
+    /// The file the reviewer named, if it named one; a subject may have several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// The line the reviewer named, if it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
@@ -322,6 +326,9 @@ pub struct AgentReply {
     /// How much of it one of the task's recent outputs had already said, in thousandths; none: nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u16>,
+    /// What was written past the agent's copy, by it or by somebody else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strayed: Vec<Stray>,
 }
 
 /// What a fixer changed in its copy.
@@ -372,6 +379,7 @@ mod tests {
                 category: String::new(),
                 description: String::new(),
                 evidence: Evidence::Quote { text: String::new() },
+                file: None,
                 line: None,
                 suggested_fix: String::new(),
             }];

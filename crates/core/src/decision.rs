@@ -5,7 +5,10 @@ use alloc::{string::String, vec, vec::Vec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{DecisionId, FindingId};
+use crate::{
+    effect::Stray,
+    ids::{DecisionId, FindingId, Hash, Key},
+};
 
 /// What a decision is about, which also says what its answers mean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +18,10 @@ pub enum About {
     Blocked { finding: FindingId },
     /// Challengers could not agree on this critical finding.
     Disputed { finding: FindingId },
+    /// A patch waits for a person's yes.
+    Patch { by: Key, patch: Hash, findings: Vec<FindingId> },
+    /// A file changed while agents were at work, and not by a landing.
+    Strayed { stray: Stray },
     /// A limit ended the run with work left.
     Limit,
     /// Nothing is left to do, but the confidence is below what was asked for.

@@ -26,7 +26,11 @@ pub enum Effect {
     /// Let an agent do a task.
     Ask { task: Task },
     /// Bring the patch that the task `by` made into the person's tree, if it may and the verify commands pass.
+    ///
+    /// `allowed`: files, and folders with a `/` at their end in which new files may be made.
     Land { by: Key, patch: Hash, allowed: Vec<String>, verify: Vec<String> },
+    /// Put a file back as it was before somebody wrote past the copies; what is there now is parked first.
+    Restore { stray: Stray },
     /// Write a file of ours beside the subject.
     Write { file: OwnFile, text: String },
     /// Put a question where people see it; does not wait.
@@ -54,8 +58,16 @@ pub enum OwnFile {
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub enum Reply {
     Frozen {
+        /// The one file's text; of a change its unified diff.
         text: String,
+        /// Of all that is under review.
         hash: Hash,
+        /// A change's files as they are after it; those it deleted are not among them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FrozenFile>,
+        /// What agents will not find in their copies, in a line each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        remarks: Vec<String>,
     },
     Agent(AgentReply),
     /// The effect could not be done; a failing agent is a reply like any other.
@@ -70,13 +82,20 @@ pub enum Reply {
         /// What the agent was sent before it failed, masked, as a blob. None: nothing was sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<Hash>,
+        /// What was written past the agent's copy, by it or by somebody else.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        strayed: Vec<Stray>,
     },
     Landed {
         /// What changed between the text before and after this landing.
         hunks: Vec<Hunk>,
-        /// The subject's text now.
+        /// The subject's text now; of a change nothing, its files have theirs.
         text: String,
+        /// Of the subject's text, or of all files that landed.
         hash: Hash,
+        /// What it did to the files of a change.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<LandedFile>,
     },
     NotLanded {
         #[serde(flatten)]
@@ -96,10 +115,44 @@ pub enum Reply {
         requests: Vec<Request>,
     },
     Posted,
+    /// The file is as it was. Where what stood there was put, if it had to be.
+    Restored {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parked: Option<String>,
+    },
     Requests {
         requests: Vec<Request>,
     },
     Slept,
+}
+
+/// A file of a change under review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FrozenFile {
+    pub path: String,
+    pub text: String,
+}
+
+/// A file of a change after a landing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LandedFile {
+    pub path: String,
+    pub hunks: Vec<Hunk>,
+    /// As it is now; none: it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// A file of the person's that changed while agents were at work, and not by a landing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Stray {
+    pub path: String,
+    /// As it was; none: it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Hash>,
+    /// As it is now; none: it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Hash>,
 }
 
 /// Lines `old_start..old_start+old_len` became `new_len` lines (lines count from 1).
@@ -117,7 +170,16 @@ pub enum Refusal {
     /// It touches files it may not.
     Outside { files: Vec<String> },
     /// Somebody else changed the same lines.
-    Conflict { line: u32 },
+    Conflict {
+        line: u32,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        file: String,
+        /// What stands there, and what the patch would have there.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        ours: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        theirs: String,
+    },
     /// A verify command said no.
     Check { command: String, output: String },
     /// It would take most of the text away.

@@ -340,6 +340,7 @@ mod tests {
             category: "x".into(),
             description: "x".into(),
             evidence,
+            file: None,
             line,
             suggested_fix: String::new(),
         }

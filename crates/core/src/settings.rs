@@ -74,6 +74,25 @@ pub struct TaskSettings {
     pub retry_after_ms: u64,
     #[serde(default, skip_serializing_if = "PlanSettings::is_default")]
     pub plans: PlanSettings,
+    #[serde(default, skip_serializing_if = "WritingSettings::is_default")]
+    pub writing: WritingSettings,
+}
+
+/// Where agents write, and when it lands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WritingSettings {
+    /// A person sees each patch before it lands.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub approve_each: bool,
+    /// Ignored files and folders that agents and checks need, relative to the project's root.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<String>,
+}
+
+impl WritingSettings {
+    fn is_default(&self) -> bool {
+        *self == WritingSettings::default()
+    }
 }
 
 /// How parties and elicitations go about their work.
@@ -116,6 +135,7 @@ impl Default for TaskSettings {
             idle_timeout_ms: idle_timeout_ms(),
             retry_after_ms: 5_000,
             plans: PlanSettings::default(),
+            writing: WritingSettings::default(),
         }
     }
 }

@@ -1,8 +1,11 @@
 //! What is under review.
 
 use alloc::{
+    boxed::Box,
     format,
     string::{String, ToString},
+    vec,
+    vec::Vec,
 };
 
 use schemars::JsonSchema;
@@ -21,18 +24,45 @@ pub enum Subject {
     Source {
         path: String,
     },
-    /// A git range such as `main..HEAD`, or the work tree.
-    Change {
-        range: String,
-    },
+    Change(Box<Change>),
+}
+
+/// A code change: between two states of a repository, or from one to the work tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// As people name it: `main..HEAD`, `work tree`.
+    pub range: String,
+    /// The commit or tree it starts from; empty: there was nothing before it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub base: String,
+    /// The commit or tree it ends in; none: the work tree, where it can be repaired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
+    /// What is under review, in order; the rest of the repository is context.
+    #[serde(default)]
+    pub files: Vec<Changed>,
+    /// What it also changes and nobody can review, with the reason, in a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// The story whose acceptance criteria it has to meet, relative to the project's root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub story: Option<String>,
+}
+
+/// One file of a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Changed {
+    /// Relative to the project's root, with `/`.
+    pub path: String,
+    /// What it was called before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
 }
 
 impl Subject {
     /// The subject at `path`: prose by its extension, else source.
     pub fn at(path: &str, section: Option<String>) -> Subject {
-        let lower = path.to_ascii_lowercase();
-        let prose = [".md", ".markdown", ".txt", ".rst", ".adoc"].iter().any(|end| lower.ends_with(end));
-        if prose || section.is_some() {
+        if is_prose(path) || section.is_some() {
             Subject::Document { path: path.to_string(), section }
         } else {
             Subject::Source { path: path.to_string() }
@@ -43,7 +73,22 @@ impl Subject {
     pub fn path(&self) -> Option<&str> {
         match self {
             Subject::Document { path, .. } | Subject::Source { path } => Some(path),
-            Subject::Change { .. } => None,
+            Subject::Change(_) => None,
+        }
+    }
+
+    /// All files it is made of.
+    pub fn files(&self) -> Vec<&str> {
+        match self {
+            Subject::Document { path, .. } | Subject::Source { path } => vec![path],
+            Subject::Change(change) => change.files.iter().map(|file| file.path.as_str()).collect(),
+        }
+    }
+
+    pub fn change(&self) -> Option<&Change> {
+        match self {
+            Subject::Change(change) => Some(change),
+            _ => None,
         }
     }
 
@@ -63,7 +108,7 @@ impl Subject {
         match self {
             Subject::Document { path, section: Some(section) } => format!("{path} § {section}"),
             Subject::Document { path, section: None } | Subject::Source { path } => path.clone(),
-            Subject::Change { range } => format!("change {range}"),
+            Subject::Change(change) => format!("change {}", change.range),
         }
     }
 
@@ -74,9 +119,15 @@ impl Subject {
                 format!("{}-{}", slug(stem(path)), slug(section))
             }
             Subject::Document { path, section: None } | Subject::Source { path } => slug(stem(path)),
-            Subject::Change { range } => format!("change-{}", slug(range)),
+            Subject::Change(change) => format!("change-{}", slug(&change.range)),
         }
     }
+}
+
+/// Whether a file is prose, by its extension.
+pub fn is_prose(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    [".md", ".markdown", ".txt", ".rst", ".adoc"].iter().any(|end| lower.ends_with(end))
 }
 
 fn stem(path: &str) -> &str {

@@ -40,6 +40,7 @@ fn raised(evidence: Evidence, line: Option<u32>) -> Raised {
         category: "x".into(),
         description: "x".into(),
         evidence,
+        file: None,
         line,
         suggested_fix: String::new(),
     }

@@ -25,6 +25,7 @@ fn claim(quote: &str, description: &str) -> Raised {
         category: "x".into(),
         description: description.into(),
         evidence: Evidence::Quote { text: quote.into() },
+        file: None,
         line: None,
         suggested_fix: String::new(),
     }

@@ -31,6 +31,7 @@ fn claim() -> impl Strategy<Value = Raised> {
             evidence: Evidence::Quote {
                 text: if invented { format!("invented {number}") } else { format!("flaw {number}") },
             },
+            file: None,
             line: None,
             suggested_fix: String::new(),
         },

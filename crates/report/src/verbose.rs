@@ -142,6 +142,7 @@ fn asked(effect: &Effect) -> String {
         Effect::Freeze { subject } => format!("freeze {}", subject.title()),
         Effect::Ask { task } => format!("ask {} as {}", task.agent, task.brief.role),
         Effect::Land { by, .. } => format!("land what {by} made"),
+        Effect::Restore { stray } => format!("put {} back", stray.path),
         Effect::Write { text, .. } => format!("write {} bytes", words::thousands(text.len() as u64)),
         Effect::Post { decision } => format!("post {}", decision.id),
         Effect::Inbox => "look into the inbox".into(),
@@ -155,11 +156,15 @@ fn replied(reply: &Reply, took: Option<u64>) -> String {
         Reply::Frozen { text, .. } => (format!("{} bytes", words::thousands(text.len() as u64)), None),
         Reply::Agent(reply) => (answered(reply), Some(&reply.usage)),
         Reply::Failed { fault, usage, .. } => (fault.detail.clone(), Some(usage)),
-        Reply::Landed { hunks, .. } => {
-            (format!("landed, {}", words::count(hunks.len() as u32, "hunk")), None)
+        Reply::Landed { hunks, files, .. } => {
+            let hunks = hunks.len() + files.iter().map(|file| file.hunks.len()).sum::<usize>();
+            (format!("landed, {}", words::count(hunks as u32, "hunk")), None)
         }
         Reply::NotLanded { why } => (format!("not landed: {}", words::refused(why)), None),
         Reply::Written { path, .. } => (path.clone(), None),
+        Reply::Restored { parked } => {
+            (parked.as_ref().map_or("put back".into(), |path| format!("put back, parked as {path}")), None)
+        }
         Reply::Posted => ("posted".into(), None),
         Reply::Requests { requests } => (words::count(requests.len() as u32, "request"), None),
         Reply::Slept => ("slept".into(), None),

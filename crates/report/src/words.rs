@@ -85,7 +85,10 @@ pub(crate) fn left(left: &Left) -> String {
 pub(crate) fn refused(why: &Refusal) -> String {
     match why {
         Refusal::Outside { files } => format!("it changed {}, which it may not", files.join(", ")),
-        Refusal::Conflict { line } => format!("line {line} was changed by somebody else"),
+        Refusal::Conflict { line, file, .. } if !file.is_empty() => {
+            format!("{file}:{line} was changed by somebody else")
+        }
+        Refusal::Conflict { line, .. } => format!("line {line} was changed by somebody else"),
         Refusal::Check { output, .. } => format!("a check failed: {}", output.trim()),
         Refusal::Gutted { before, after } => format!("of {before} lines it would leave {after}"),
         Refusal::Lost { detail } => detail.clone(),

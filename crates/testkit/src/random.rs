@@ -176,6 +176,7 @@ impl RandomWorld {
             category: "sample".into(),
             description: format!("{quote} is a flaw, says secret"),
             evidence: Evidence::Quote { text: quote },
+            file: None,
             line: None,
             suggested_fix: String::new(),
         }
@@ -205,7 +206,7 @@ impl RandomWorld {
         if self.dice.percent(self.temper.landing_refused) {
             let whys = [
                 Refusal::Check { command: "check".into(), output: "no".into() },
-                Refusal::Conflict { line: 3 },
+                samples::conflict(3),
                 Refusal::Outside { files: vec!["../x".into()] },
                 Refusal::Lost { detail: "gone".into() },
             ];
@@ -307,6 +308,7 @@ impl World for RandomWorld {
                 let aside = self.dice.percent(5).then(|| "plan-issues.edited-1.md".to_string());
                 Reply::Written { path: "plan-issues.md".into(), aside, strange: Vec::new(), requests }
             }
+            Effect::Restore { .. } => Reply::Restored { parked: None },
             Effect::Post { decision } => {
                 if !self.open.iter().any(|known| known.id == decision.id) {
                     self.open.push(decision.clone());

@@ -3,7 +3,7 @@
 use tribunal_core::{
     brief::{AgentReply, Brief, Claim, Content, Holds, Patch, Raised, Ruling, Said},
     confidence::{Confidence, Reviewers, Signal, Signals, Validation, calculate},
-    effect::{Hunk, Reply},
+    effect::{Hunk, Refusal, Reply},
     finding::{Evidence, Severity},
     ids::{AgentName, FindingId, Hash},
     level::{Goal, Tier},
@@ -61,13 +61,19 @@ pub fn raised(number: usize, severity: Severity) -> Raised {
         category: "sample".into(),
         description: format!("flaw {number} is a flaw"),
         evidence: Evidence::Quote { text: format!("flaw {number}") },
+        file: None,
         line: None,
         suggested_fix: String::new(),
     }
 }
 
 pub fn frozen(text: &str) -> Reply {
-    Reply::Frozen { hash: Hash::of(text.as_bytes()), text: text.to_string() }
+    Reply::Frozen {
+        hash: Hash::of(text.as_bytes()),
+        text: text.to_string(),
+        files: Vec::new(),
+        remarks: Vec::new(),
+    }
 }
 
 fn agent(content: Content, patch: Option<Patch>) -> Reply {
@@ -80,6 +86,7 @@ fn agent(content: Content, patch: Option<Patch>) -> Reply {
         prompt: Hash::new("prompt"),
         output: Hash::new("output"),
         repeats: None,
+        strayed: Vec::new(),
     })
 }
 
@@ -122,10 +129,16 @@ pub fn fixes(claims: Vec<(FindingId, Said)>, patched: bool) -> Reply {
 }
 
 pub fn landed(text: &str, hunks: Vec<Hunk>) -> Reply {
-    Reply::Landed { hunks, text: text.to_string(), hash: Hash::of(text.as_bytes()) }
+    Reply::Landed { hunks, text: text.to_string(), hash: Hash::of(text.as_bytes()), files: Vec::new() }
 }
 
 pub fn failed(kind: FaultKind) -> Reply {
     let fault = Fault::new(kind, "agent `sample` failed");
-    Reply::Failed { fault, usage: Usage::default(), output: None, prompt: None }
+    Reply::Failed { fault, usage: Usage::default(), output: None, prompt: None, strayed: Vec::new() }
+}
+
+/// A patch that met somebody else's change.
+pub fn conflict(line: u32) -> Refusal {
+    let (file, ours, theirs) = (String::new(), String::new(), String::new());
+    Refusal::Conflict { line, file, ours, theirs }
 }

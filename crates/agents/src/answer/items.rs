@@ -23,6 +23,7 @@ const HEADING: &[&str] = &["heading", "section", "under"];
 const TERMS: &[&str] = &["terms", "term", "words", "searched", "searchedfor"];
 const LINE: &[&str] = &["line", "lines", "linenumber", "startline"];
 const LOCATION: &[&str] = &["location", "place", "where", "position"];
+const FILE: &[&str] = &["file", "path", "filename", "filepath"];
 const FIX: &[&str] = &["suggestedfix", "fix", "suggestion", "recommendation", "remedy", "proposedfix"];
 const ID: &[&str] = &["id", "finding", "findingid", "issue", "issueid"];
 const STATUS: &[&str] = &["status", "result", "state"];
@@ -56,6 +57,8 @@ pub(super) const FINDINGS: Names = Names {
         "evidence",
         "heading",
         "terms",
+        "file",
+        "path",
         "line",
         "lines",
         "location",
@@ -293,6 +296,7 @@ fn finding(node: &Node, remarks: &mut Vec<String>) -> Result<Raised, String> {
         category: cut(&node.text(CATEGORY).unwrap_or_else(|| "general".to_string()), 60),
         description: cut(&description, MOST_CHARS),
         evidence,
+        file: file(node),
         line: line(node),
         suggested_fix: cut(&node.text(FIX).unwrap_or_default(), MOST_CHARS),
     })
@@ -343,6 +347,22 @@ fn beginning(text: String) -> String {
         Some((at, _)) => text[..at].to_string(),
         None => text,
     }
+}
+
+/// The file somebody named: by itself, or in front of a line in a location.
+fn file(node: &Node) -> Option<String> {
+    let named = node.text(FILE).or_else(|| {
+        let said = node.text(LOCATION)?;
+        let name = said.split([':', '#', ' ', ',']).next().unwrap_or_default().trim_matches('`').to_string();
+        (name.contains('/') || name.contains('.')).then_some(name)
+    })?;
+    // `src/a.rs:12` names a line, too.
+    let name = named.trim().trim_matches('`');
+    let name = match name.rsplit_once(':') {
+        Some((name, line)) if line.starts_with(|c: char| c.is_ascii_digit()) => name,
+        _ => name,
+    };
+    (!name.is_empty()).then(|| cut(name, 300))
 }
 
 fn line(node: &Node) -> Option<u32> {

@@ -180,6 +180,7 @@ fn tasks(effective: &Effective) -> TaskSettings {
             .map(|_| ms(effective, "tasks.elicitation_timeout")),
         fixer_timeout_ms: ms(effective, "tasks.fixer_timeout"),
         check_timeout_ms: ms(effective, "tasks.check_timeout"),
+        writing: Default::default(),
         idle_timeout_ms: ms(effective, "tasks.idle_timeout"),
         retry_after_ms: ms(effective, "tasks.retry_after"),
         plans: PlanSettings {

@@ -381,7 +381,7 @@ async fn land(
         verify: settings.verify.clone(),
     };
     match host.perform(by.child("land"), effect).await? {
-        Reply::Landed { hunks, text, hash } => {
+        Reply::Landed { hunks, text, hash, .. } => {
             let lines = hunks.iter().map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
             host.note(Event::PatchLanded { key: by.clone(), findings, lines });
             court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
@@ -470,7 +470,7 @@ fn refusal(why: &Refusal) -> String {
         Refusal::Outside { files } => {
             format!("not landed: it changed {}, which it may not", files.join(", "))
         }
-        Refusal::Conflict { line } => format!("not landed: line {line} was changed by somebody else"),
+        Refusal::Conflict { line, .. } => format!("not landed: line {line} was changed by somebody else"),
         Refusal::Check { command, output } => {
             format!("not landed: `{command}` failed: {}", cut(output.trim(), 200))
         }

@@ -56,7 +56,7 @@ pub(super) async fn review_round(
     let freeze = root.child("freeze");
     let frozen = host.perform(freeze.clone(), Effect::Freeze { subject: settings.subject.clone() }).await?;
     let text = match frozen {
-        Reply::Frozen { text, hash } => {
+        Reply::Frozen { text, hash, .. } => {
             court.last_pass.text = Some(hash.clone());
             court.tries.text = Some(hash);
             text

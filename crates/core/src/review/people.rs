@@ -126,6 +126,8 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
         (About::Blocked { finding } | About::Disputed { finding }, _) => {
             court.move_to(host, finding, Status::Deferred { why: Deferral::Person }, &because(&answer));
         }
+        // TEMP
+        (About::Patch { .. } | About::Strayed { .. }, _) => {}
         (About::Confidence, "more") => {
             court.accepted = false;
             court.held_for_confidence = true;

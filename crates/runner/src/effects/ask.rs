@@ -63,7 +63,9 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         Err(cause) => {
             let fault = cannot_start(agent, &cause);
             let usage = Default::default();
-            return Some(Reply::Failed { fault, usage, output: None, prompt: None }.into());
+            return Some(
+                Reply::Failed { fault, usage, output: None, prompt: None, strayed: Vec::new() }.into(),
+            );
         }
         Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {
@@ -215,7 +217,13 @@ fn read(
         let stderr = world.masker.mask(&ended.stderr.text()).into_owned();
         let fault = Fault::new(kind, failure(world, (agent, task), &ended, &stderr));
         let output = format!("{masked}\n--- standard error ---\n{stderr}").into_bytes();
-        let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)), prompt: None };
+        let reply = Reply::Failed {
+            fault,
+            usage,
+            output: Some(Hash::of(&output)),
+            prompt: None,
+            strayed: Vec::new(),
+        };
         return Performed { reply, blobs: vec![output] };
     }
     let parsed = answer::parse(&decoded.text, Wanted::of(task.brief.role));
@@ -231,7 +239,7 @@ fn read(
                     format!("agent `{}` left a copy that cannot be read: {cause}", agent.name),
                 );
                 let output = Some(Hash::of(&blobs[0]));
-                let reply = Reply::Failed { fault, usage, output, prompt: None };
+                let reply = Reply::Failed { fault, usage, output, prompt: None, strayed: Vec::new() };
                 return Performed { reply, blobs };
             }
         },
@@ -247,6 +255,7 @@ fn read(
         prompt: Hash::new(""),
         output: Hash::of(&blobs[0]),
         repeats: repeats(world, &task.recent, &blobs[0]),
+        strayed: Vec::new(),
     };
     Performed { reply: Reply::Agent(reply), blobs }
 }

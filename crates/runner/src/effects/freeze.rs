@@ -23,7 +23,9 @@ pub(super) fn perform(world: &World, key: &Key, subject: &Subject) -> Reply {
     }
     // What the reviewers will read is what is recorded, whatever happens to the original meanwhile.
     match subject::load(&copy.tree(), path) {
-        Ok(text) => Reply::Frozen { hash: Hash::of(text.as_bytes()), text },
+        Ok(text) => {
+            Reply::Frozen { hash: Hash::of(text.as_bytes()), text, files: Vec::new(), remarks: Vec::new() }
+        }
         Err(problem) => world_fault(problem.to_string()),
     }
 }

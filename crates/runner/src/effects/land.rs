@@ -184,7 +184,12 @@ fn merge(candidate: &Candidate) -> io::Result<Try> {
     }
     Ok(match three_way(&candidate.base, &ours, &candidate.theirs) {
         Ok(merged) => Try::Merged { ours, merged },
-        Err(line) => Try::Ended(refused(Refusal::Conflict { line })),
+        Err(line) => Try::Ended(refused(Refusal::Conflict {
+            line,
+            file: String::new(),
+            ours: String::new(),
+            theirs: String::new(),
+        })),
     })
 }
 
@@ -210,7 +215,7 @@ fn put(candidate: &Candidate, ours: &str, merged: String) -> io::Result<Option<R
     fault::point("landing", "before");
     replacement.put()?;
     fault::point("landing", "after");
-    Ok(Some(Reply::Landed { hunks, hash: intent.after, text: change.after }))
+    Ok(Some(Reply::Landed { hunks, hash: intent.after, text: change.after, files: Vec::new() }))
 }
 
 fn intent_path(copy: &Copy) -> PathBuf {
@@ -222,7 +227,12 @@ fn landed_before(copy: &Copy, ours: &str) -> io::Result<Option<Reply>> {
     let Ok(json) = fs::read(intent_path(copy)) else { return Ok(None) };
     let intent: Intent = serde_json::from_slice(&json).map_err(io::Error::other)?;
     let there = intent.after == Hash::of(ours.as_bytes());
-    Ok(there.then(|| Reply::Landed { hunks: intent.hunks, hash: intent.after, text: ours.to_string() }))
+    Ok(there.then(|| Reply::Landed {
+        hunks: intent.hunks,
+        hash: intent.after,
+        text: ours.to_string(),
+        files: Vec::new(),
+    }))
 }
 
 /// The attempt whose changes are the ones that were answered for.

@@ -137,6 +137,7 @@ pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32
                 Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => return None,
             }
         }
+        Effect::Restore { .. } => world_fault("TEMP").into(),
         // The host answers these itself: they are about the run, not about the world.
         Effect::Inbox | Effect::Wait { .. } => Reply::Requests { requests: Vec::new() }.into(),
     })
@@ -152,5 +153,5 @@ async fn blocking(work: impl FnOnce() -> Reply + Send + 'static) -> Performed {
 
 pub(crate) fn world_fault(detail: impl Into<String>) -> Reply {
     let fault = Fault::new(FaultKind::World, detail);
-    Reply::Failed { fault, usage: Default::default(), output: None, prompt: None }
+    Reply::Failed { fault, usage: Default::default(), output: None, prompt: None, strayed: Vec::new() }
 }

@@ -176,6 +176,7 @@ fn blank() -> Raised {
         category: "simulated".into(),
         description: String::new(),
         evidence: Evidence::Quote { text: String::new() },
+        file: None,
         line: None,
         suggested_fix: String::new(),
     }

@@ -164,6 +164,7 @@ impl World for Courtroom {
                 requests: Vec::new(),
             },
             // Nobody ever answers.
+            Effect::Restore { .. } => Reply::Restored { parked: None },
             Effect::Post { .. } => Reply::Posted,
             Effect::Inbox => Reply::Requests { requests: Vec::new() },
             Effect::Wait { ending } => return Performed::Park(ending.clone()),
