@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    brief::Patch,
     effect::Stray,
     ids::{DecisionId, FindingId, Hash, Key},
 };
@@ -19,7 +20,13 @@ pub enum About {
     /// Challengers could not agree on this critical finding.
     Disputed { finding: FindingId },
     /// A patch waits for a person's yes.
-    Patch { by: Key, patch: Hash, findings: Vec<FindingId> },
+    Patch {
+        by: Key,
+        patch: Hash,
+        /// The difference as people read it, masked, as a blob.
+        diff: Hash,
+        findings: Vec<FindingId>,
+    },
     /// A file changed while agents were at work, and not by a landing.
     Strayed { stray: Stray },
     /// A limit ended the run with work left.
@@ -86,6 +93,33 @@ impl Decision {
             choices,
             answer: None,
         }
+    }
+
+    /// `patch`: whose work it is, and the work.
+    pub fn patch(
+        id: DecisionId,
+        (by, patch): (&Key, &Patch),
+        findings: Vec<FindingId>,
+        question: String,
+    ) -> Decision {
+        let choices = choices(&[
+            ("approve", "let it land, if it still fits and the checks pass"),
+            ("reject", "let a fixer try once more, with your note if you give one"),
+            ("dismiss", "there is no issue"),
+            ("defer", "there is one, but not now"),
+        ]);
+        let about =
+            About::Patch { by: by.clone(), patch: patch.hash.clone(), diff: patch.diff.clone(), findings };
+        Decision { id, about, owner: "whoever set approve: each".into(), question, choices, answer: None }
+    }
+
+    pub fn strayed(id: DecisionId, stray: Stray, question: String) -> Decision {
+        let choices = choices(&[
+            ("keep", "it was you, or it is fine as it is"),
+            ("restore", "put it back as it was; what is there now is kept aside"),
+        ]);
+        let owner = "whoever works in this folder".into();
+        Decision { id, about: About::Strayed { stray }, owner, question, choices, answer: None }
     }
 
     pub fn confidence(id: DecisionId, question: String) -> Decision {

@@ -26,10 +26,12 @@ mod absence;
 pub mod change;
 mod fold;
 mod near;
+mod scene;
 
 use absence::Part;
 use change::{Touched, is_touched};
 use fold::{Folded, Markers, stands_alone};
+pub use scene::Scene;
 
 /// So many lines before and after the named one a quote may be looked for word by word.
 const NEAR_LINES: u32 = 10;
@@ -89,21 +91,17 @@ impl<'a> Ground<'a> {
             None => (1, u32::MAX),
             Some(title) => find_section(text, title).map(|s| (s.line, s.end_line))?,
         };
+        Some(Ground { lines, ..Ground::whole(file, text, true) })
+    }
+
+    fn whole(file: &'a str, text: &str, has_headings: bool) -> Ground<'a> {
         let text = text.replace("\r\n", "\n");
         let after_newline = text.match_indices('\n').map(|(at, _)| at + 1);
         let starts = core::iter::once(0).chain(after_newline).collect();
         let (bare, marked, stems) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Some(Ground {
-            file,
-            starts,
-            sections: sections(&text),
-            lines,
-            text,
-            touched: None,
-            bare,
-            marked,
-            stems,
-        })
+        let sections = if has_headings { sections(&text) } else { Vec::new() };
+        let lines = (1, u32::MAX);
+        Ground { file, starts, sections, lines, text, touched: None, bare, marked, stems }
     }
 
     /// The same, for a change: what stands away from the lines it touched was there before.
@@ -119,8 +117,19 @@ impl<'a> Ground<'a> {
             Evidence::Quote { text } => self.quote(text, raised.line)?,
             Evidence::Absence { heading, terms } => self.absence(heading, terms, raised.line)?,
         };
-        found.pre_existing = self.touched.as_ref().is_some_and(|touched| !is_touched(&found.place, touched));
+        let away =
+            |touched: &Vec<Touched>| !is_touched(&found.place, touched) && !self.uses(&found.place, touched);
+        found.pre_existing = self.touched.as_ref().is_some_and(away);
         Ok(found)
+    }
+
+    /// Whether the lines of a place name something that the change defines.
+    fn uses(&self, place: &Place, touched: &[Touched]) -> bool {
+        let start = |line: u32| self.starts.get(line as usize).copied().unwrap_or(self.text.len());
+        let lines =
+            self.text.get(start(place.line.saturating_sub(1))..start(place.end_line)).unwrap_or_default();
+        let mut words = lines.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.any(|word| touched.iter().any(|one| one.symbols.iter().any(|symbol| symbol == word)))
     }
 
     /// The place of a claim's evidence, or why there is none.

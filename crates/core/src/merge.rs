@@ -16,7 +16,7 @@ use crate::{
     brief::Raised,
     challenge::{IN_DOUBT, WEIGHED},
     finding::{Deferral, Dismissal, Evidence, Finding, Raiser, Severity, Status},
-    ground::{Ground, Grounded},
+    ground::{Grounded, Scene},
     ids::FindingId,
     stamp::Stamp,
     text::fold,
@@ -53,11 +53,11 @@ pub enum Merged {
 pub fn merge(
     findings: &mut Vec<Finding>,
     answers: Vec<(Raiser, Vec<Raised>)>,
-    ground: &Ground<'_>,
+    scene: &Scene<'_>,
     at: Stamp,
 ) -> Vec<Merged> {
     let mut done = vec![];
-    for claim in sorted(answers, ground) {
+    for claim in sorted(answers, scene) {
         match belongs(findings, &claim) {
             Belongs::To(index) => {
                 let finding = &mut findings[index];
@@ -89,11 +89,11 @@ fn weight(raised: &Raised) -> Severity {
     raised.severity
 }
 
-fn sorted(answers: Vec<(Raiser, Vec<Raised>)>, ground: &Ground<'_>) -> Vec<Claimed> {
+fn sorted(answers: Vec<(Raiser, Vec<Raised>)>, scene: &Scene<'_>) -> Vec<Claimed> {
     let mut claims = vec![];
     for (raiser, raised) in answers {
         for (ordinal, mut raised) in raised.into_iter().enumerate() {
-            let mut ground = ground.find(&raised);
+            let mut ground = scene.find(&raised);
             if let Some(text) = ground.as_mut().ok().and_then(|found| found.instead.take()) {
                 // What really stands there is the evidence from now on.
                 raised.evidence = Evidence::Quote { text };

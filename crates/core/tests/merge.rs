@@ -41,7 +41,7 @@ fn merged(text: &str, first: Vec<Raised>, second: Vec<Raised>) -> Vec<Finding> {
     let ground = Ground::new("a.md", text, None).unwrap();
     let mut findings = vec![];
     let answers = vec![(raiser(1, Role::Party), first), (raiser(1, Role::Adversarial), second)];
-    merge(&mut findings, answers, &ground, Stamp::default());
+    merge(&mut findings, answers, &ground.clone().into(), Stamp::default());
     findings
 }
 
@@ -526,7 +526,12 @@ fn again(status: Status, category: &str) -> (usize, Option<FindingId>) {
     findings[0].status = status;
     let ground = Ground::new("a.md", text, None).unwrap();
     let next = Raised { category: category.into(), ..claim(text, other) };
-    merge(&mut findings, vec![(raiser(2, Role::Adversarial), vec![next])], &ground, Stamp::default());
+    merge(
+        &mut findings,
+        vec![(raiser(2, Role::Adversarial), vec![next])],
+        &ground.clone().into(),
+        Stamp::default(),
+    );
     (findings.len(), findings.last().unwrap().maybe_same_as)
 }
 
@@ -543,11 +548,11 @@ fn what_is_fixed_or_settled_by_a_person_is_not_quietly_joined() {
 #[test]
 fn what_stands_away_from_a_change_is_deferred_as_pre_existing() {
     let text = "a1\na2\na3\na4\na5\na6\nold flaw\n";
-    let touched = vec![Touched { file: "a.rs".into(), lines: vec![(1, 2)] }];
+    let touched = vec![Touched { file: "a.rs".into(), lines: vec![(1, 2)], ..Touched::default() }];
     let ground = Ground::new("a.rs", text, None).unwrap().of_change(touched);
     let mut findings = vec![];
     let answers = vec![(raiser(1, Role::Spec), vec![claim("a4", "near"), claim("old flaw", "away")])];
-    merge(&mut findings, answers, &ground, Stamp::default());
+    merge(&mut findings, answers, &ground.clone().into(), Stamp::default());
     assert_eq!(findings[0].status, Status::Open);
     assert_eq!(findings[1].status, Status::Deferred { why: Deferral::PreExisting });
     assert_eq!(findings[1].last_note(), "it stands away from the changed lines");
@@ -589,8 +594,8 @@ proptest! {
         let text = text();
         let ground = Ground::new("a.md", &text, None).unwrap();
         let (mut straight, mut shuffled) = (vec![], vec![]);
-        let one = merge(&mut straight, answers(1, &[0, 1, 2], &claims), &ground, Stamp::default());
-        let other = merge(&mut shuffled, answers(1, &order, &claims), &ground, Stamp::default());
+        let one = merge(&mut straight, answers(1, &[0, 1, 2], &claims), &ground.clone().into(), Stamp::default());
+        let other = merge(&mut shuffled, answers(1, &order, &claims), &ground.clone().into(), Stamp::default());
         prop_assert_eq!(&straight, &shuffled);
         prop_assert_eq!(one, other);
     }
@@ -600,7 +605,7 @@ proptest! {
         let text = text();
         let ground = Ground::new("a.md", &text, None).unwrap();
         let mut findings = vec![];
-        merge(&mut findings, answers(1, &[0, 1, 2], &claims), &ground, Stamp::default());
+        merge(&mut findings, answers(1, &[0, 1, 2], &claims), &ground.clone().into(), Stamp::default());
         let mut raised: BTreeMap<Role, usize> = BTreeMap::new();
         for finding in &findings {
             let mut raisers = finding.raisers.clone();
@@ -624,11 +629,11 @@ proptest! {
         let text = text();
         let ground = Ground::new("a.md", &text, None).unwrap();
         let mut findings = vec![];
-        merge(&mut findings, answers(1, &[0, 1, 2], &claims), &ground, Stamp::default());
+        merge(&mut findings, answers(1, &[0, 1, 2], &claims), &ground.clone().into(), Stamp::default());
         let before = findings.clone();
-        let done = merge(&mut findings, answers(2, &[2, 0, 1], &claims), &ground, Stamp::default());
+        let done = merge(&mut findings, answers(2, &[2, 0, 1], &claims), &ground.clone().into(), Stamp::default());
         prop_assert!(done.iter().all(|one| matches!(one, Merged::Joined { .. })), "{:?}", done);
-        merge(&mut findings, answers(3, &[0, 1, 2], &more), &ground, Stamp::default());
+        merge(&mut findings, answers(3, &[0, 1, 2], &more), &ground.clone().into(), Stamp::default());
         for (number, (old, new)) in (1..).zip(before.iter().zip(&findings)) {
             prop_assert_eq!((new.id, &new.description, &new.place), (FindingId(number), &old.description, &old.place));
             prop_assert!(new.raisers.starts_with(&old.raisers) && new.severity <= old.severity);

@@ -74,8 +74,8 @@ proptest! {
             (raiser, answers[index].clone())
         };
         let (mut straight, mut shuffled) = (vec![], vec![]);
-        merge(&mut straight, (0..3).map(seat).collect(), &ground, Stamp::default());
-        merge(&mut shuffled, order.into_iter().map(seat).collect(), &ground, Stamp::default());
+        merge(&mut straight, (0..3).map(seat).collect(), &ground.clone().into(), Stamp::default());
+        merge(&mut shuffled, order.into_iter().map(seat).collect(), &ground.clone().into(), Stamp::default());
         prop_assert_eq!(&straight, &shuffled);
         // Nothing is lost: every claim's quote is kept, and what one reviewer raised as two things stays two.
         for raised in answers.iter().flatten() {

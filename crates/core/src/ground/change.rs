@@ -1,7 +1,7 @@
 //! Which lines a change touched, and whether a place has to do with them.
 //!
 //! A flaw that was there before the change is a flaw, but not this change's: it is deferred, not fixed here. Whoever makes
-//! a change the subject gives its unified diff; nothing here asks git, and no command makes a change the subject yet.
+//! a change the subject gives its unified diff; nothing here asks git.
 
 use alloc::{
     string::{String, ToString},
@@ -12,13 +12,33 @@ use crate::finding::Place;
 
 /// So many lines around a changed one still belong to the change: a fault often shows beside its cause.
 pub const AROUND: u32 = 3;
+/// A name of fewer characters says nothing about what it belongs to.
+const SHORTEST_SYMBOL: usize = 4;
 
 /// The lines of one file that a change touched, as they are numbered after it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     pub file: String,
     /// First and last line, in order. Where lines were only taken out, the two around the gap.
     pub lines: Vec<(u32, u32)>,
+    /// Names that the touched lines define: what uses them has to do with the change.
+    pub symbols: Vec<String>,
+}
+
+/// What a change took out of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// The lines, as a text.
+    pub text: String,
+    /// Where each of them stood, as lines are numbered after the change.
+    pub lines: Vec<u32>,
+}
+
+/// What a diff says of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InFile {
+    pub touched: Touched,
+    pub removed: Removed,
 }
 
 /// Whether a place has to do with the change.
@@ -29,9 +49,14 @@ pub fn is_touched(place: &Place, touched: &[Touched]) -> bool {
     })
 }
 
-/// Reads a unified diff. What is no header, hunk or changed line is overlooked.
+/// Which lines a unified diff touched.
 pub fn touched(diff: &str) -> Vec<Touched> {
-    let mut files: Vec<Touched> = Vec::new();
+    read(diff).into_iter().map(|file| file.touched).collect()
+}
+
+/// Reads a unified diff. What is no header, hunk or changed line is overlooked.
+pub fn read(diff: &str) -> Vec<InFile> {
+    let mut files: Vec<InFile> = Vec::new();
     // The next line's number, and how many lines of the hunk are still to come: old, new.
     let (mut line, mut old, mut new) = (0_u32, 0_u32, 0_u32);
     for text in diff.lines() {
@@ -39,7 +64,7 @@ pub fn touched(diff: &str) -> Vec<Touched> {
             if let Some(name) = text.strip_prefix("+++ ") {
                 let name = name.split('\t').next().unwrap_or(name);
                 let file = name.strip_prefix("b/").unwrap_or(name).to_string();
-                files.push(Touched { file, lines: Vec::new() });
+                files.push(InFile { touched: Touched { file, ..Touched::default() }, ..InFile::default() });
             } else if let Some(header) = header(text) {
                 (line, old, new) = header;
             }
@@ -48,10 +73,17 @@ pub fn touched(diff: &str) -> Vec<Touched> {
         match text.as_bytes().first() {
             Some(b'+') => {
                 touch(&mut files, line, line);
+                define(&mut files, text);
                 (line, new) = (line + 1, new.saturating_sub(1));
             }
             Some(b'-') => {
                 touch(&mut files, line.saturating_sub(1).max(1), line.max(1));
+                define(&mut files, text);
+                if let Some(file) = files.last_mut() {
+                    file.removed.text.push_str(&text[1..]);
+                    file.removed.text.push('\n');
+                    file.removed.lines.push(line.max(1));
+                }
                 old = old.saturating_sub(1);
             }
             Some(b'\\') => {}
@@ -61,11 +93,46 @@ pub fn touched(diff: &str) -> Vec<Touched> {
     files
 }
 
-fn touch(files: &mut [Touched], first: u32, last: u32) {
+fn touch(files: &mut [InFile], first: u32, last: u32) {
     let Some(file) = files.last_mut() else { return };
-    match file.lines.last_mut() {
+    let lines = &mut file.touched.lines;
+    match lines.last_mut() {
         Some((_, end)) if first <= *end + 1 => *end = last.max(*end),
-        _ => file.lines.push((first, last)),
+        _ => lines.push((first, last)),
+    }
+}
+
+/// Words that a definition begins with, in the languages people write most.
+const DEFINES: [&str; 12] = [
+    "fn",
+    "def",
+    "class",
+    "struct",
+    "enum",
+    "trait",
+    "interface",
+    "type",
+    "func",
+    "function",
+    "const",
+    "static",
+];
+
+/// Remembers what a changed line defines: the name behind a word such as `fn`.
+fn define(files: &mut [InFile], line: &str) {
+    let Some(file) = files.last_mut() else { return };
+    let mut words = line[1..].split_whitespace();
+    while let Some(word) = words.next() {
+        if !DEFINES.contains(&word) {
+            continue;
+        }
+        let name = words.next().unwrap_or_default();
+        let name: String = name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        // Short names stand everywhere.
+        let symbols = &mut file.touched.symbols;
+        if name.chars().count() >= SHORTEST_SYMBOL && !symbols.contains(&name) {
+            symbols.push(name);
+        }
     }
 }
 
@@ -103,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_place_belongs_to_a_change_within_a_few_lines() {
-        let touched = [Touched { file: "a.rs".into(), lines: alloc::vec![(10, 12)] }];
+        let touched = [Touched { file: "a.rs".into(), lines: alloc::vec![(10, 12)], ..Touched::default() }];
         let at = |file: &str, line: u32, end_line: u32| {
             is_touched(&Place { file: file.into(), line, end_line, section: String::new() }, &touched)
         };

@@ -15,7 +15,7 @@ use crate::{
     decision::Decision,
     event::Event,
     finding::{Dismissal, Evidence, Finding, Severity, Status},
-    ground::Ground,
+    ground::Scene,
     host::{Host, Parked},
     ids::{AgentName, FindingId, Key},
     level::Role,
@@ -24,7 +24,7 @@ use crate::{
     review::{
         Court,
         consult::{Consulted, consult},
-        people,
+        people, strays,
     },
     seating,
 };
@@ -40,7 +40,7 @@ type Voices = BTreeMap<FindingId, Vec<Voice>>;
 pub(super) struct Bench<'g> {
     pub root: &'g Key,
     pub frozen: &'g Key,
-    pub ground: &'g Ground<'g>,
+    pub scene: &'g Scene<'g>,
 }
 
 /// Which of some findings are to be disputed. `overlapping`: those that several showed with the same words.
@@ -155,12 +155,13 @@ async fn hear(
         });
         for (batch, (came, rulings)) in some.iter().zip(try_join_all(asked).await?) {
             court.use_up(host, &came);
+            strays::report(host, court, &bench.root.child(&batch.name), &came).await?;
             answered |= rulings.is_some();
             failed |= rulings.is_none();
             let agent = came.by().unwrap_or(&batch.agent);
             for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
                 if let Some(heard) = voices.get_mut(&ruling.id) {
-                    heard.push(voice(agent, ruling, bench.ground));
+                    heard.push(voice(agent, ruling, bench.scene));
                 }
             }
         }
@@ -244,13 +245,13 @@ fn lacking(content: &Content, wanted: &[FindingId]) -> Option<String> {
 }
 
 /// A denial must show something, and what it shows must be there.
-fn voice(agent: &AgentName, ruling: Ruling, ground: &Ground<'_>) -> Voice {
+fn voice(agent: &AgentName, ruling: Ruling, scene: &Scene<'_>) -> Voice {
     let Ruling { mut holds, mut note, mut counter, .. } = ruling;
     let short = counter.chars().filter(|c| c.is_alphanumeric()).count() < SHORTEST_COUNTER;
     let lacking = match counter.as_str() {
         "" => Some("it quoted nothing for it"),
         _ if short => Some("what it quoted is too short to show anything"),
-        _ if !ground.holds(&Evidence::Quote { text: counter.clone() }) => Some("what it quoted is not there"),
+        _ if !scene.holds(&Evidence::Quote { text: counter.clone() }) => Some("what it quoted is not there"),
         _ => None,
     };
     if let (Holds::Invalid, Some(lacking)) = (holds, lacking) {

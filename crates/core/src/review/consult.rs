@@ -7,7 +7,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     brief::{AgentReply, Content, Task},
-    effect::{Effect, Reply},
+    effect::{Effect, Reply, Stray},
     host::{Host, Parked},
     ids::{AgentName, Key},
     limits::{Spent, Tried, Usage, backoff_ms, budget, task_ms},
@@ -25,6 +25,8 @@ pub(super) struct Consulted {
     pub usages: Vec<Usage>,
     /// Who tried, and what came of it.
     pub tried: Vec<(AgentName, Tried)>,
+    /// What was written past their copies.
+    pub strayed: Vec<Stray>,
     /// The second try helped.
     pub recovered: bool,
     pub paused_ms: u64,
@@ -67,7 +69,8 @@ pub(super) async fn consult(
         }
         task.timeout_ms = task_ms(own_ms, &host.settings().limits, &spent, host.now().awake_ms);
         match host.perform(key.clone(), Effect::Ask { task: task.clone() }).await? {
-            Reply::Agent(reply) => {
+            Reply::Agent(mut reply) => {
+                came.strayed.append(&mut reply.strayed);
                 came.usages.push(reply.usage);
                 spent.add(&reply.usage);
                 let readable = !matches!(reply.content, Content::Unreadable { .. });
@@ -83,7 +86,8 @@ pub(super) async fn consult(
                 let Some(wrong) = wrong else { break };
                 task.brief.correction = wrong;
             }
-            Reply::Failed { fault, usage, .. } => {
+            Reply::Failed { fault, usage, strayed, .. } => {
+                came.strayed.extend(strayed);
                 came.usages.push(usage);
                 spent.add(&usage);
                 let hopeless = fault.is_environment();

@@ -1,19 +1,17 @@
 //! One fix iteration: every open finding is offered once, in waves; each fixer's patch lands by itself or not at all.
 //!
 //! What a fixer says is a claim. A finding is fixed when its fixer claimed it, the patch landed through the verify
-//! commands, and the landed change is one that concerns the finding.
+//! commands, and the landed change is one that concerns the finding ([`super::land`]).
 
 use alloc::{format, string::String, vec::Vec};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::{
-    brief::{Assigned, Brief, Claim, Content, Patch, Said, Task, Workplace},
+    brief::{Assigned, Brief, Claim, Content, Said, Task, Workplace},
     decision::Decision,
-    effect::{Effect, Hunk, Refusal, Reply},
     event::Event,
-    finding::{Evidence, Finding, Status},
-    ground::Ground,
+    finding::{Finding, Status},
     host::{Host, Parked},
     ids::{AgentName, DecisionId, FindingId, Hash, Key},
     level::Role,
@@ -23,8 +21,10 @@ use crate::{
         Court, Fix,
         challenge::{self, Bench},
         consult::{Consulted, consult},
+        frozen::freeze,
+        land::{land, land_approved},
         next::trigger_of_fixes,
-        people,
+        people, strays,
         tries::is_repeated,
     },
     seating,
@@ -35,8 +35,6 @@ use crate::{
 /// What a fixer is told for the one changed try.
 const CIRCLE: &str = "it said what was said before, and nothing had changed since; find another way, or say BLOCKED and what \
                       a person would have to decide";
-/// How near to a quote a change must be to concern it, in lines.
-const NEAR: u32 = 1;
 
 /// `Some`: a limit was reached between two waves, or the environment failed.
 pub(super) async fn fix_iteration(
@@ -47,6 +45,9 @@ pub(super) async fn fix_iteration(
     let settings = host.settings();
     let root = Key::new(format!("round-{}/fix-{iteration}", court.round));
     people::look(host, court, &root).await?;
+    if let Some(fault) = land_approved(host, court, &root).await? {
+        return Ok(Some(Ending::new(Reason::Environment, fault.detail)));
+    }
     if let Some(ending) = hear_late(host, court, &root).await? {
         return Ok(Some(ending));
     }
@@ -112,17 +113,14 @@ async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<Opt
         court.unheard.clear();
         return Ok(None);
     }
-    let subject = host.settings().subject.clone();
-    let frozen = root.child("freeze");
-    let text = match host.perform(frozen.clone(), Effect::Freeze { subject: subject.clone() }).await? {
-        Reply::Frozen { text, .. } => text,
-        Reply::Failed { fault, .. } => return Ok(Some(Ending::new(Reason::Environment, fault.detail))),
-        other => return Ok(Some(Ending::new(Reason::Environment, format!("{other:?}")))),
+    let frozen = match freeze(host, root.child("freeze")).await? {
+        Ok(frozen) => frozen,
+        Err(ending) => return Ok(Some(ending)),
     };
-    let Some(ground) = Ground::new(subject.path().unwrap_or_default(), &text, None) else { return Ok(None) };
+    let Some(scene) = frozen.whole(host.settings()) else { return Ok(None) };
     // Whoever is not heard this time either is remembered anew.
     court.unheard.clear();
-    challenge::challenge(host, court, Bench { root, frozen: &frozen, ground: &ground }, due).await
+    challenge::challenge(host, court, Bench { root, frozen: &frozen.key, scene: &scene }, due).await
 }
 
 /// What one fixer came back with.
@@ -235,6 +233,7 @@ async fn settle(
         _ => None,
     });
     court.book(host, &came, readable.is_some());
+    strays::report(host, court, &key, &came).await?;
     let before = court.tries.answered_before(standing, &hand);
     let agent = came.by().cloned().unwrap_or(agent);
     for (_, reply) in &came.replies {
@@ -342,7 +341,7 @@ fn sort_claims(claims: Vec<Claim>, hand: &[FindingId]) -> (Vec<Claim>, Vec<Claim
 }
 
 /// Puts those that are still in the fixer's hands back to open.
-fn reopen(host: &dyn Host, court: &mut Court, ids: &[FindingId], note: &str) {
+pub(super) fn reopen(host: &dyn Host, court: &mut Court, ids: &[FindingId], note: &str) {
     for id in ids {
         if court.finding(*id).is_some_and(|finding| finding.status == Status::Assigned) {
             court.move_to(host, *id, Status::Open, note);
@@ -351,7 +350,12 @@ fn reopen(host: &dyn Host, court: &mut Court, ids: &[FindingId], note: &str) {
     }
 }
 
-async fn block(host: &dyn Host, court: &mut Court, key: &Key, claim: &Claim) -> Result<(), Parked> {
+pub(super) async fn block(
+    host: &dyn Host,
+    court: &mut Court,
+    key: &Key,
+    claim: &Claim,
+) -> Result<(), Parked> {
     let Some(finding) = court.finding(claim.id).filter(|f| f.status.is_open()) else {
         return Ok(());
     };
@@ -362,123 +366,6 @@ async fn block(host: &dyn Host, court: &mut Court, key: &Key, claim: &Claim) -> 
     people::post(host, court, &key.child(&format!("ask-{}", claim.id)), decision).await?;
     court.move_to(host, claim.id, Status::Blocked { decision: id }, &claim.note);
     Ok(())
-}
-
-/// `Some`: a fault of the environment.
-async fn land(
-    host: &dyn Host,
-    court: &mut Court,
-    by: &Key,
-    patch: &Patch,
-    fixed: &[Claim],
-) -> Result<Option<Fault>, Parked> {
-    let settings = host.settings();
-    let findings: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
-    let effect = Effect::Land {
-        by: by.clone(),
-        patch: patch.hash.clone(),
-        allowed: settings.subject.path().map(String::from).into_iter().collect(),
-        verify: settings.verify.clone(),
-    };
-    match host.perform(by.child("land"), effect).await? {
-        Reply::Landed { hunks, text, hash, .. } => {
-            let lines = hunks.iter().map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
-            host.note(Event::PatchLanded { key: by.clone(), findings, lines });
-            court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
-            court.tries.text = Some(hash);
-            court.metrics.checkpoints += 1;
-            // What was reviewed is no longer what stands there.
-            court.last_pass.dry &= hunks.is_empty();
-            verify(host, court, by, fixed, (&hunks, &text));
-        }
-        Reply::NotLanded { why } => {
-            let note = refusal(&why);
-            host.note(Event::PatchRefused { key: by.clone(), findings: findings.clone(), why });
-            reopen(host, court, &findings, &note);
-        }
-        Reply::Failed { fault, .. } => {
-            reopen(host, court, &findings, &fault.detail);
-            return Ok(Some(fault));
-        }
-        other => reopen(host, court, &findings, &format!("landing was answered with {other:?}")),
-    }
-    Ok(None)
-}
-
-/// After a landing: which claims does the change bear out?
-fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed: (&[Hunk], &str)) {
-    let (hunks, text) = landed;
-    let subject = host.settings().subject.clone();
-    let path = subject.path().unwrap_or_default();
-    let ground = Ground::new(path, text, subject.section());
-    for claim in fixed {
-        let Some(finding) = court.finding(claim.id) else { continue };
-        if concerns(finding, hunks, ground.as_ref()) {
-            court.move_to(host, claim.id, Status::Fixed, &claim.note);
-            court.tries.context.worked(&format!("{}: {}", claim.id, claim.note));
-            let checked = if claim.verification.is_empty() { "" } else { "; checked: " };
-            let note = format!("{}{checked}{}", claim.note, claim.verification);
-            court.fixes.push(Fix { finding: claim.id, key: by.clone(), note });
-        } else {
-            let note = "said to be fixed, but nothing near it was changed";
-            court.move_to(host, claim.id, Status::Open, note);
-            court.tries.context.failed(&format!("{}: {note}", claim.id));
-        }
-    }
-    court.tries.gone = match &ground {
-        Some(ground) => {
-            court.findings.iter().filter(|f| f.status.is_open() && is_gone(f, ground)).map(|f| f.id).collect()
-        }
-        None => Vec::new(),
-    };
-    for finding in &mut court.findings {
-        if let Some(place) = &mut finding.place {
-            place.shift(hunks);
-        }
-    }
-}
-
-/// What a finding showed no longer stands there, or what it missed does. What never stood there cannot be gone.
-fn is_gone(finding: &Finding, ground: &Ground<'_>) -> bool {
-    finding.place.is_some()
-        && match &finding.evidence {
-            Evidence::Quote { text } => !text.is_empty() && !ground.holds(&finding.evidence),
-            Evidence::Absence { heading, terms } => ground.says(heading, terms),
-        }
-}
-
-fn concerns(finding: &Finding, hunks: &[Hunk], ground: Option<&Ground<'_>>) -> bool {
-    let Some(place) = &finding.place else {
-        // A person's own: with words of the text they must be gone, without any change will have to do.
-        let quoted = matches!(&finding.evidence, Evidence::Quote { text } if !text.is_empty());
-        let gone = ground.is_some_and(|ground| !ground.holds(&finding.evidence));
-        return !hunks.is_empty() && (gone || !quoted);
-    };
-    let near = hunks.iter().any(|hunk| {
-        let last = hunk.old_start + hunk.old_len.max(1) - 1;
-        hunk.old_start <= place.end_line + NEAR && place.line <= last + NEAR
-    });
-    match &finding.evidence {
-        Evidence::Quote { .. } => near || ground.is_some_and(|ground| !ground.holds(&finding.evidence)),
-        // What was missing must be there now.
-        Evidence::Absence { heading, terms } => ground.is_some_and(|ground| ground.says(heading, terms)),
-    }
-}
-
-fn refusal(why: &Refusal) -> String {
-    match why {
-        Refusal::Outside { files } => {
-            format!("not landed: it changed {}, which it may not", files.join(", "))
-        }
-        Refusal::Conflict { line, .. } => format!("not landed: line {line} was changed by somebody else"),
-        Refusal::Check { command, output } => {
-            format!("not landed: `{command}` failed: {}", cut(output.trim(), 200))
-        }
-        Refusal::Gutted { before, after } => {
-            format!("not landed: of {before} lines it would leave {after}")
-        }
-        Refusal::Lost { detail } => format!("not landed: {detail}"),
-    }
 }
 
 impl Court {

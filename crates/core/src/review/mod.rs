@@ -31,14 +31,19 @@ mod challenge;
 mod confidence;
 mod consult;
 mod fix;
+mod frozen;
+mod land;
 mod next;
 mod panel;
 mod people;
 mod signs;
+mod strays;
 mod tries;
 
+pub use land::Pending;
 pub use next::{Next, next};
 pub use signs::Sheet;
+pub use strays::Strays;
 pub use tries::Tries;
 
 /// Name and version in `run_started`: a journal of another version is refused, never guessed at.
@@ -81,6 +86,12 @@ pub struct Court {
     pub degraded: u32,
     #[serde(default, skip_serializing_if = "Tries::is_empty")]
     pub tries: Tries,
+    /// Patches that wait for a person's yes, or have it and wait to be landed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<Pending>,
+    /// Files that changed while agents were at work, and not by a landing.
+    #[serde(default, skip_serializing_if = "Strays::is_empty")]
+    pub strays: Strays,
     /// Findings that a limit kept from being disputed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<FindingId>,
@@ -164,6 +175,10 @@ async fn stage(host: &dyn Host, court: &mut Court) -> Result<Stage, Parked> {
     if let Some(ending) = court.waiting.take() {
         people::wait(host, court, ending).await?;
         return Ok(Stage::Done(String::from("wait")));
+    }
+    if court.has_strays_due() {
+        strays::restore(host, court).await?;
+        return Ok(Stage::Done(String::from("restore")));
     }
     let (name, ended) = match step(host, court) {
         Next::Review { round } => (format!("round-{round}"), panel::review_round(host, court, round).await?),

@@ -19,6 +19,9 @@
 //! | | | 0 | > 0 | | | no | | no | end: blocked |
 //! | | | 0 | 0 | | | no | | no | end: rounds |
 //!
+//! A patch that waits for a person's yes (`approve: each`) ends it as blocked where nothing is open; a file that changed
+//! past the copies and that nobody has answered for does so in place of goal met and review only.
+//!
 //! The confidence is too low only where the settings ask for one (`target_confidence`).
 //!
 //! The table is the oracle of a property test.
@@ -42,6 +45,17 @@ pub enum Next {
 }
 
 pub fn next(court: &Court, settings: &Settings) -> Next {
+    let next = reckoned(court, settings);
+    let good = |ending: &Ending| matches!(ending.reason, Reason::GoalMet | Reason::ReviewOnly);
+    match (&next, court.unanswered_strays()) {
+        (Next::End(ending), strays @ 1..) if good(ending) => {
+            end(Reason::Blocked, format!("{} changed past the copies", count(strays, "file")))
+        }
+        _ => next,
+    }
+}
+
+fn reckoned(court: &Court, settings: &Settings) -> Next {
     let counts = Counts::of(&court.findings);
     let limits = &settings.limits;
     if court.accepted && counts.open + counts.blocked == 0 {
@@ -63,6 +77,10 @@ pub fn next(court: &Court, settings: &Settings) -> Next {
                 format!("{} open after {}", counts.open, count(done, "fix iteration")),
             ),
         };
+    }
+    if let patches @ 1.. = court.patches_to_approve() {
+        // Another look at a text that is about to change would only be paid for.
+        return end(Reason::Blocked, format!("{} to be approved", count_patches(patches)));
     }
     if !settings.fix {
         if let Some(low) = low(court, settings) {
@@ -120,6 +138,10 @@ pub(super) fn trigger_of_fixes(court: &Court) -> Reason {
         None if court.spent.failures_in_a_row > 0 => Reason::Recovery,
         None => Reason::IssuesRemain,
     }
+}
+
+fn count_patches(patches: u32) -> String {
+    if patches == 1 { String::from("1 patch is") } else { format!("{patches} patches are") }
 }
 
 fn end(reason: Reason, detail: String) -> Next {

@@ -7,10 +7,9 @@ use futures_util::future::try_join_all;
 use crate::{
     brief::{Brief, Content, Raised, Task, Workplace},
     confidence::Party,
-    effect::{Effect, Reply},
     event::Event,
     finding::{Deferral, Dismissal, Finding, Raiser, Severity, Status},
-    ground::Ground,
+    ground::Scene,
     host::{Host, Parked},
     ids::{AgentName, FindingId, Key},
     level::{Goal, Role, level_for, other_panel, panel},
@@ -22,9 +21,11 @@ use crate::{
         Court,
         challenge::{self, Bench},
         consult::{Consulted, consult},
+        frozen::freeze,
         next::trigger_of_round,
         people,
         signs::{self, Sheet},
+        strays,
     },
     seating,
     settings::Settings,
@@ -53,25 +54,19 @@ pub(super) async fn review_round(
     host.note(Event::RoundStarted { round, of, why: Some(trigger_of_round(court)) });
     people::look(host, court, &root).await?;
 
-    let freeze = root.child("freeze");
-    let frozen = host.perform(freeze.clone(), Effect::Freeze { subject: settings.subject.clone() }).await?;
-    let text = match frozen {
-        Reply::Frozen { text, hash, .. } => {
-            court.last_pass.text = Some(hash.clone());
-            court.tries.text = Some(hash);
-            text
-        }
-        Reply::Failed { fault, .. } => return Ok(Some(Ending::new(Reason::Environment, fault.detail))),
-        other => return Ok(Some(Ending::new(Reason::Environment, format!("{other:?}")))),
+    let frozen = match freeze(host, root.child("freeze")).await? {
+        Ok(frozen) => frozen,
+        Err(ending) => return Ok(Some(ending)),
     };
-    let path = settings.subject.path().unwrap_or_default();
-    let Some(ground) = Ground::new(path, &text, settings.subject.section()) else {
-        let section = settings.subject.section().unwrap_or_default();
-        return Ok(Some(Ending::new(
-            Reason::Environment,
-            format!("{path} has no section `{section}` any more"),
-        )));
+    court.last_pass.text = Some(frozen.hash.clone());
+    court.tries.text = Some(frozen.hash.clone());
+    let scene = match frozen.scene(settings) {
+        Ok(scene) => scene,
+        Err(ending) => return Ok(Some(ending)),
     };
+    if round == 1 {
+        frozen.remarks.iter().for_each(|remark| host.note(Event::Warned { text: remark.clone() }));
+    }
 
     let mut sheet = Sheet { all_fixed_before: court.is_all_fixed(), ..Sheet::default() };
     let turn = turn(host, court, round);
@@ -84,24 +79,27 @@ pub(super) async fn review_round(
         }
         let mut task = task(court, settings, round, *role, agent);
         if fuller {
-            fill(&mut task.brief, host, court, &text);
+            fill(&mut task.brief, host, court, &frozen.text);
         }
         seat(host, root.clone(), task, &court.spent)
     });
     let seats = try_join_all(asked).await?;
+    for seat in &seats {
+        strays::report(host, court, &root.child(seat.role.as_str()), &seat.came).await?;
+    }
     let Some(answers) = count(host, court, &seats, round) else {
         return Ok(nobody_answered(host, court, &seats));
     };
     court.round = round;
     court.iteration = 0;
     court.metrics.review_rounds = round;
-    let new = judge(host, court, answers, &ground);
-    let whole = Ground::new(path, &text, None);
+    let new = judge(host, court, answers, &scene);
+    let whole = frozen.whole(settings);
     let mut due = challenge::due(host, court, &new.raised, &new.overlapping);
     // What was refuted and is raised again is heard again, whoever agrees with it.
     due.extend(new.again.iter().copied());
     due.sort_unstable();
-    let bench = Bench { root: &root, frozen: &freeze, ground: whole.as_ref().unwrap_or(&ground) };
+    let bench = Bench { root: &root, frozen: &frozen.key, scene: whole.as_ref().unwrap_or(&scene) };
     let halted = challenge::challenge(host, court, bench, due).await?;
     defer_beside_the_goal(host, court, &new.raised);
     court.findings.iter().for_each(|finding| sheet.count(finding, round));
@@ -337,13 +335,8 @@ impl New {
     }
 }
 
-fn judge(
-    host: &dyn Host,
-    court: &mut Court,
-    answers: Vec<(Raiser, Vec<Raised>)>,
-    ground: &Ground<'_>,
-) -> New {
-    let merged = merge(&mut court.findings, answers, ground, host.now());
+fn judge(host: &dyn Host, court: &mut Court, answers: Vec<(Raiser, Vec<Raised>)>, scene: &Scene<'_>) -> New {
+    let merged = merge(&mut court.findings, answers, scene, host.now());
     let mut new = New { raised: Vec::new(), grown: Vec::new(), again: Vec::new(), overlapping: Vec::new() };
     for merged in merged {
         match merged {

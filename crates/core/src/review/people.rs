@@ -126,8 +126,8 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
         (About::Blocked { finding } | About::Disputed { finding }, _) => {
             court.move_to(host, finding, Status::Deferred { why: Deferral::Person }, &because(&answer));
         }
-        // TEMP
-        (About::Patch { .. } | About::Strayed { .. }, _) => {}
+        (About::Patch { findings, .. }, choice) => judged(host, court, id, (findings, choice), &answer),
+        (About::Strayed { stray }, choice) => court.strays.answered(stray, choice == "restore"),
         (About::Confidence, "more") => {
             court.accepted = false;
             court.held_for_confidence = true;
@@ -161,6 +161,39 @@ pub(super) fn withdraw(host: &dyn Host, court: &mut Court) {
         decision.answer = Some(answer.clone());
         host.note(Event::DecisionAnswered { decision: decision.id.clone(), answer });
     }
+}
+
+/// What a person says of a patch.
+fn judged(
+    host: &dyn Host,
+    court: &mut Court,
+    id: &DecisionId,
+    (findings, choice): (Vec<FindingId>, &str),
+    answer: &Answer,
+) {
+    let (to, note) = match choice {
+        "approve" => (Status::Assigned, String::from("a person approved its patch")),
+        "reject" => (Status::Open, format!("a person rejected its patch: {}", because(answer))),
+        "dismiss" => (Status::Dismissed { why: Dismissal::Person }, because(answer)),
+        _ => (Status::Deferred { why: Deferral::Person }, because(answer)),
+    };
+    if choice == "approve" {
+        court.pending.iter_mut().filter(|pending| pending.decision == *id).for_each(|it| it.approved = true);
+    } else {
+        court.pending.retain(|pending| pending.decision != *id);
+    }
+    if matches!(choice, "approve" | "reject") {
+        court.accepted = false;
+        court.iteration = 0;
+    }
+    for finding in findings {
+        // Somebody may have settled it by hand meanwhile.
+        let waits = Status::Blocked { decision: id.clone() };
+        if court.finding(finding).is_some_and(|f| f.status == waits) {
+            court.move_to(host, finding, to.clone(), &note);
+        }
+    }
+    court.look_again_at_the_pass();
 }
 
 fn retry(host: &dyn Host, court: &mut Court, finding: FindingId) {
