@@ -1,0 +1,341 @@
+//! Landing what a fixer made, and what the landed change bears out.
+//!
+//! A finding is fixed when its fixer claimed it, the patch landed through the verify commands, and the landed change is one
+//! that concerns the finding. Where a person wants to see each patch first, it waits for their yes.
+
+use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    brief::{Claim, Patch, Said},
+    decision::Decision,
+    effect::{Effect, Hunk, LandedFile, Refusal, Reply},
+    event::Event,
+    finding::{Evidence, Finding, Place, Status},
+    ground::Scene,
+    host::{Host, Parked},
+    ids::{DecisionId, FindingId, Hash, Key},
+    reason::Fault,
+    review::{Court, Fix, fix::block, fix::reopen, people},
+    subject::Subject,
+    text::cut,
+};
+
+/// How near to a quote a change must be to concern it, in lines.
+const NEAR: u32 = 1;
+/// How the note of a finding ends whose patch met somebody else's change.
+const CONFLICT: &str = "was changed by somebody else";
+
+/// A patch that waits for a person's yes, or has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pending {
+    pub decision: DecisionId,
+    pub by: Key,
+    pub patch: Hash,
+    pub claims: Vec<Claim>,
+    /// A person has said yes.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub approved: bool,
+}
+
+/// Lands a patch, or has a person look at it first. `Some`: a fault of the environment.
+pub(super) async fn land(
+    host: &dyn Host,
+    court: &mut Court,
+    by: &Key,
+    patch: &Patch,
+    fixed: &[Claim],
+) -> Result<Option<Fault>, Parked> {
+    if host.settings().tasks.writing.approve_each {
+        show(host, court, by, patch, fixed).await?;
+        return Ok(None);
+    }
+    bring_in(host, court, by.child("land"), (by, &patch.hash), fixed).await
+}
+
+/// Lands what people have said yes to. `Some`: a fault of the environment.
+pub(super) async fn land_approved(
+    host: &dyn Host,
+    court: &mut Court,
+    root: &Key,
+) -> Result<Option<Fault>, Parked> {
+    let approved: Vec<Pending> = court.pending.iter().filter(|pending| pending.approved).cloned().collect();
+    for Pending { decision, by, patch, claims, .. } in approved {
+        let key = root.child("approved").child(decision.as_str());
+        let fault = bring_in(host, court, key, (&by, &patch), &claims).await?;
+        if fault.is_some() {
+            return Ok(fault);
+        }
+        court.pending.retain(|pending| pending.decision != decision);
+    }
+    Ok(None)
+}
+
+/// Asks a person about a patch.
+async fn show(
+    host: &dyn Host,
+    court: &mut Court,
+    by: &Key,
+    patch: &Patch,
+    fixed: &[Claim],
+) -> Result<(), Parked> {
+    let findings: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
+    let names: Vec<String> = findings.iter().map(|id| format!("{id}")).collect();
+    let said: Vec<String> = fixed.iter().map(|claim| format!("{}: {}", claim.id, claim.note)).collect();
+    let question = format!(
+        "may this land? It is to repair {} and changes {} ({})",
+        names.join(", "),
+        patch.files.join(", "),
+        said.join("; ")
+    );
+    let id = court.decision_id(court.decisions.len() as u32 + 1);
+    let decision = Decision::patch(id.clone(), (by, patch), findings.clone(), question);
+    people::post(host, court, &by.child("show"), decision).await?;
+    for finding in findings {
+        court.move_to(
+            host,
+            finding,
+            Status::Blocked { decision: id.clone() },
+            "its patch waits for a person's yes",
+        );
+    }
+    let claims = fixed.to_vec();
+    court.pending.push(Pending {
+        decision: id,
+        by: by.clone(),
+        patch: patch.hash.clone(),
+        claims,
+        approved: false,
+    });
+    Ok(())
+}
+
+impl Court {
+    /// Patches that nobody has said anything about yet.
+    pub(super) fn patches_to_approve(&self) -> u32 {
+        let waits = |pending: &&Pending| {
+            let blocked = Status::Blocked { decision: pending.decision.clone() };
+            let of = |claim: &Claim| self.finding(claim.id).is_some_and(|finding| finding.status == blocked);
+            !pending.approved && pending.claims.iter().any(of)
+        };
+        self.pending.iter().filter(waits).count() as u32
+    }
+}
+
+/// What a fixer may change: the subject's files, but none that another fixer holds, and new ones beside those of a change.
+fn allowed(court: &Court, subject: &Subject, fixed: &[Claim]) -> Vec<String> {
+    let files = subject.files();
+    if subject.change().is_none() {
+        return files.into_iter().map(String::from).collect();
+    }
+    let own = |finding: &Finding| fixed.iter().any(|claim| claim.id == finding.id);
+    let file = |finding: &Finding| finding.place.as_ref().map(|place| place.file.clone());
+    let held: Vec<String> = court
+        .findings
+        .iter()
+        .filter(|finding| finding.status == Status::Assigned && !own(finding))
+        .filter_map(file)
+        .filter(|held| {
+            !court.findings.iter().any(|finding| own(finding) && file(finding).as_ref() == Some(held))
+        })
+        .collect();
+    let folders: BTreeSet<String> = files
+        .iter()
+        .map(|path| {
+            path.rsplit_once('/').map_or_else(|| String::from("./"), |(folder, _)| format!("{folder}/"))
+        })
+        .collect();
+    let free = files.into_iter().filter(|path| !held.iter().any(|held| held == path)).map(String::from);
+    free.chain(folders).collect()
+}
+
+async fn bring_in(
+    host: &dyn Host,
+    court: &mut Court,
+    key: Key,
+    (by, patch): (&Key, &Hash),
+    fixed: &[Claim],
+) -> Result<Option<Fault>, Parked> {
+    let settings = host.settings();
+    let findings: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
+    let effect = Effect::Land {
+        by: by.clone(),
+        patch: patch.clone(),
+        allowed: allowed(court, &settings.subject, fixed),
+        verify: settings.verify.clone(),
+    };
+    match host.perform(key, effect).await? {
+        Reply::Landed { hunks, text, hash, files } => {
+            let files = match settings.subject.path() {
+                Some(path) => vec![LandedFile { path: path.into(), hunks, text: Some(text) }],
+                None => files,
+            };
+            let hunks = files.iter().flat_map(|file| &file.hunks);
+            let lines = hunks.map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
+            host.note(Event::PatchLanded { key: by.clone(), findings, lines });
+            court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
+            court.tries.text = Some(hash);
+            court.metrics.checkpoints += 1;
+            // What was reviewed is no longer what stands there.
+            court.last_pass.dry &= files.iter().all(|file| file.hunks.is_empty());
+            verify(host, court, by, fixed, &files);
+        }
+        Reply::NotLanded { why } => refuse(host, court, by, (findings, why)).await?,
+        Reply::Failed { fault, .. } => {
+            reopen(host, court, &findings, &fault.detail);
+            return Ok(Some(fault));
+        }
+        other => reopen(host, court, &findings, &format!("landing was answered with {other:?}")),
+    }
+    Ok(None)
+}
+
+/// What did not land goes to another fixer; who meets the same change of somebody else's twice asks a person.
+async fn refuse(
+    host: &dyn Host,
+    court: &mut Court,
+    by: &Key,
+    (findings, why): (Vec<FindingId>, Refusal),
+) -> Result<(), Parked> {
+    let note = refusal(&why);
+    let met_before = |court: &Court, id: FindingId| {
+        court.finding(id).is_some_and(|f| f.history.iter().any(|step| step.note.ends_with(CONFLICT)))
+    };
+    let again: Vec<FindingId> = findings.iter().copied().filter(|id| met_before(court, *id)).collect();
+    host.note(Event::PatchRefused { key: by.clone(), findings: findings.clone(), why: why.clone() });
+    if let Refusal::Conflict { ours, theirs, .. } = &why
+        && !again.is_empty()
+        && host.patched("conflict-decision")
+    {
+        for id in again {
+            let note = format!(
+                "{note}, for the second time. There stands: {ours:?}; the fixer would have: {theirs:?}"
+            );
+            let claim = Claim {
+                id,
+                said: Said::Blocked,
+                note,
+                verification: String::new(),
+                files_modified: Vec::new(),
+                memory_saved: false,
+            };
+            block(host, court, by, &claim).await?;
+        }
+    }
+    reopen(host, court, &findings, &note);
+    Ok(())
+}
+
+/// After a landing: which claims does the change bear out?
+fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed: &[LandedFile]) {
+    let subject = host.settings().subject.clone();
+    let texts = landed.iter().filter_map(|file| Some((file.path.as_str(), file.text.as_deref()?)));
+    let scene = match (subject.path(), landed) {
+        (Some(_), [LandedFile { text: Some(text), .. }]) => Scene::of(&subject, text, &[]),
+        (Some(_), _) => None,
+        (None, _) => Some(Scene::of_files(texts)),
+    };
+    let landing = Landing { files: landed, scene: scene.as_ref(), one_file: subject.path().is_some() };
+    for claim in fixed {
+        let Some(finding) = court.finding(claim.id) else { continue };
+        if landing.concerns(finding) {
+            court.move_to(host, claim.id, Status::Fixed, &claim.note);
+            court.tries.context.worked(&format!("{}: {}", claim.id, claim.note));
+            let checked = if claim.verification.is_empty() { "" } else { "; checked: " };
+            let note = format!("{}{checked}{}", claim.note, claim.verification);
+            court.fixes.push(Fix { finding: claim.id, key: by.clone(), note });
+        } else {
+            let note = "said to be fixed, but nothing near it was changed";
+            court.move_to(host, claim.id, Status::Open, note);
+            court.tries.context.failed(&format!("{}: {note}", claim.id));
+        }
+    }
+    let gone = |finding: &&Finding| finding.status.is_open() && landing.is_gone(finding);
+    court.tries.gone = court.findings.iter().filter(gone).map(|finding| finding.id).collect();
+    for finding in &mut court.findings {
+        if let Some(place) = &mut finding.place {
+            place.shift(landing.hunks(place));
+        }
+    }
+}
+
+/// What a landing did, as far as findings are concerned.
+struct Landing<'l> {
+    files: &'l [LandedFile],
+    /// The files as they are now.
+    scene: Option<&'l Scene<'l>>,
+    one_file: bool,
+}
+
+impl Landing<'_> {
+    fn hunks(&self, place: &Place) -> &[Hunk] {
+        let own = |file: &&LandedFile| self.one_file || file.path == place.file;
+        self.files.iter().find(own).map_or(&[], |file| &file.hunks)
+    }
+
+    /// Whether the evidence no longer stands in a file that it changed.
+    fn took_away(&self, finding: &Finding) -> bool {
+        let Some(scene) = self.scene else { return false };
+        let place = finding.place.as_ref();
+        let changed =
+            place.is_none_or(|place| self.one_file || self.files.iter().any(|f| f.path == place.file));
+        let deleted = place.is_some_and(|place| !self.one_file && !scene.has(&place.file));
+        changed && (deleted || !scene.holds_in(place, &finding.evidence))
+    }
+
+    /// Whether what was missing is there now. What is missing in a file of a change may be supplied beside it: a test, say.
+    fn supplied(&self, heading: &str, terms: &[String]) -> bool {
+        let Some(scene) = self.scene else { return false };
+        scene.says(heading, terms) || (!self.one_file && scene.mentions(terms))
+    }
+
+    /// What a finding showed no longer stands there, or what it missed does. What never stood there cannot be gone.
+    fn is_gone(&self, finding: &Finding) -> bool {
+        finding.place.is_some()
+            && match &finding.evidence {
+                Evidence::Quote { text } => !text.is_empty() && self.took_away(finding),
+                Evidence::Absence { heading, terms } => {
+                    self.scene.is_some_and(|scene| scene.says(heading, terms))
+                }
+            }
+    }
+
+    fn concerns(&self, finding: &Finding) -> bool {
+        let Some(place) = &finding.place else {
+            // A person's own: with words of the text they must be gone, without any change will have to do.
+            let quoted = matches!(&finding.evidence, Evidence::Quote { text } if !text.is_empty());
+            let changes = self.files.iter().any(|file| !file.hunks.is_empty());
+            return changes && (self.took_away(finding) || !quoted);
+        };
+        let near = self.hunks(place).iter().any(|hunk| {
+            let last = hunk.old_start + hunk.old_len.max(1) - 1;
+            hunk.old_start <= place.end_line + NEAR && place.line <= last + NEAR
+        });
+        match &finding.evidence {
+            Evidence::Quote { .. } => near || self.took_away(finding),
+            // What was missing must be there now.
+            Evidence::Absence { heading, terms } => self.supplied(heading, terms),
+        }
+    }
+}
+
+fn refusal(why: &Refusal) -> String {
+    match why {
+        Refusal::Outside { files } => {
+            format!("not landed: it changed {}, which it may not", files.join(", "))
+        }
+        Refusal::Conflict { line, file, .. } if !file.is_empty() => {
+            format!("not landed: {file}:{line} {CONFLICT}")
+        }
+        Refusal::Conflict { line, .. } => format!("not landed: line {line} {CONFLICT}"),
+        Refusal::Check { command, output } => {
+            format!("not landed: `{command}` failed: {}", cut(output.trim(), 200))
+        }
+        Refusal::Gutted { before, after } => {
+            format!("not landed: of {before} lines it would leave {after}")
+        }
+        Refusal::Lost { detail } => format!("not landed: {detail}"),
+    }
+}
