@@ -465,6 +465,9 @@ fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) 
         assert!(last_look_was_dry(trial), "seed {seed}: resolved without a dry pass over the final text");
     }
     no_section_has_two_fixers_at_once(trial, seed);
+    if trial.settings.tasks.writing.approve_each {
+        nothing_landed_without_a_yes(trial, &view, seed);
+    }
     // Limits hold but for what was under way when they were reached.
     let (limits, spent) = (&trial.settings.limits, &view.spent);
     let grants =
@@ -476,6 +479,12 @@ fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) 
         spent.tokens,
         limits.tokens
     );
+}
+
+fn nothing_landed_without_a_yes(trial: &Trial<RandomWorld>, view: &RunView, seed: u64) {
+    let approved = view.decisions.iter().filter(|d| d.answer.as_ref().is_some_and(|a| a.choice == "approve"));
+    let landed = trial.journal.iter().filter(|entry| matches!(entry.event, Event::PatchLanded { .. }));
+    assert!(landed.count() <= approved.count(), "seed {seed}: a patch landed without a person's yes");
 }
 
 /// The court takes its last pass for dry, and since then nothing landed and nobody called anything fixed.
@@ -534,6 +543,7 @@ fn random_trial(seed: u64) -> Trial<RandomWorld> {
         settings.goal = Goal::CriticalOnly;
     }
     settings.fix = !seed.is_multiple_of(11);
+    settings.tasks.writing.approve_each = seed.is_multiple_of(6);
     settings.target_confidence = seed.is_multiple_of(7).then_some(60);
     if seed.is_multiple_of(5) {
         settings.limits.tokens = 4_000;

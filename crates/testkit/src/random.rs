@@ -7,7 +7,7 @@ use tribunal_core::{
     brief::{Brief, Holds, Raised, Said, Task},
     decision::{Answer, Decision},
     desk::Ask,
-    effect::{Change, Effect, Hunk, OwnFile, Refusal, Reply, Request},
+    effect::{Change, Effect, Hunk, OwnFile, Refusal, Reply, Request, Stray},
     finding::{Evidence, Severity},
     ids::{FindingId, Hash},
     level::Role,
@@ -105,6 +105,7 @@ impl RandomWorld {
         if let Reply::Agent(answer) = &mut reply {
             let again = self.dice.percent(self.temper.says_it_again);
             answer.output = Hash::new(if again { "again" } else { key });
+            answer.strayed = self.strays();
             answer.repeats = (!task.recent.is_empty()).then_some(if again { 1000 } else { 500 });
         }
         reply
@@ -284,6 +285,17 @@ impl RandomWorld {
         let mut requests = vec![Request::Amend { finding, was: None, change }, added, said];
         requests.truncate(self.dice.roll(4));
         requests
+    }
+
+    /// What somebody wrote past the copies.
+    fn strays(&mut self) -> Vec<Stray> {
+        if self.edits_left == 0 || !self.dice.percent(self.temper.person_edits / 6) {
+            return Vec::new();
+        }
+        self.edits_left -= 1;
+        let path = format!("src/{}.rs", self.dice.roll(3));
+        let after = Hash::new(format!("{}", self.edits_left));
+        vec![Stray { path, before: Some(Hash::new("before")), after: Some(after) }]
     }
 
     /// The text as it stands; somebody may have written into it.
