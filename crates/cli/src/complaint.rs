@@ -226,6 +226,7 @@ impl From<UndoError> for Complaint {
     fn from(cause: UndoError) -> Self {
         let what = cause.to_string();
         let untouched = "Nothing was changed.";
+        let halfway = "Other files were taken back already; the same command does the rest.";
         match cause {
             UndoError::Landings(cause) => cause.into(),
             UndoError::Run(cause) => cause.into(),
@@ -255,14 +256,14 @@ impl From<UndoError> for Complaint {
                         .todo(format!("take back what can be, one by one: tribunal undo {run}.FINDING")),
                 }
             }
-            UndoError::Changing { .. } => Complaint::new(NEGATIVE, what)
-                .why(untouched)
+            UndoError::Changing { begun, .. } => Complaint::new(NEGATIVE, what)
+                .why(if begun { halfway } else { untouched })
                 .todo("try again when nobody else writes it"),
             UndoError::Parking { .. } => Complaint::new(ENVIRONMENT, what)
                 .why(format!("Without that, what stands there now could be lost. {untouched}"))
                 .todo("see that .tribunal/parked is a folder that can be written, and that the disk is not full"),
-            UndoError::Writing { .. } => Complaint::new(ENVIRONMENT, what)
-                .why(untouched)
+            UndoError::Writing { begun, .. } => Complaint::new(ENVIRONMENT, what)
+                .why(if begun { halfway } else { untouched })
                 .todo("see that its folder can be written, and that the disk is not full"),
         }
     }

@@ -183,12 +183,31 @@ pub(crate) struct Changes {
     pub run: RunId,
     /// Only what repaired this one.
     pub finding: Option<FindingId>,
-    pub path: String,
+    /// The file, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     pub landings: Vec<Landed>,
     pub lines_added: u32,
     pub lines_removed: u32,
-    /// Unified; empty if nothing landed or all of it was taken back.
+    /// Unified, of all files; empty if nothing landed or all of it was taken back.
     pub diff: String,
+    /// In the order of their paths.
+    pub files: Vec<ChangedFile>,
+}
+
+/// What was changed in a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangedFile {
+    pub path: String,
+    /// `changed`, `made` or `deleted`.
+    pub what: &'static str,
+    pub lines_added: u32,
+    pub lines_removed: u32,
+    /// Unified.
+    pub diff: String,
+    /// `undo`: the file as it was, relative to the project's root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parked: Option<String>,
 }
 
 /// A change that landed.
@@ -208,17 +227,24 @@ pub(crate) struct Undo {
     pub run: RunId,
     /// The one that was named.
     pub finding: Option<FindingId>,
-    pub path: String,
+    /// The file, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// Else this is what would be done.
     pub done: bool,
     /// What is taken back.
     pub landings: Vec<Landed>,
     /// What is no longer repaired.
     pub findings: Vec<FindingId>,
-    /// What is done to the file; unified.
+    /// What is done to the files; unified.
     pub diff: String,
-    /// The file as it was, relative to the project's root. None: it was not changed.
+    /// Those that are changed, in the order of their paths.
+    pub files: Vec<ChangedFile>,
+    /// Where it is one file: as it was, relative to the project's root. None: it was not changed.
     pub parked: Option<String>,
+    /// Where git has the run's changes. None: nowhere, or it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     /// The run has ended: nothing tells it that findings are open again.
     pub run_has_ended: bool,
 }

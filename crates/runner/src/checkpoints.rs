@@ -1,23 +1,27 @@
-//! Checkpoints: the exact bytes of a file before and after every landing, so that it can be shown and taken back.
+//! Checkpoints: the exact bytes of files before and after every landing, so that it can be shown and taken back.
 //!
 //! The journal has texts only as masked, so it cannot give bytes back; these files can, and nobody but their owner may read
-//! them. A landing is kept before its file is changed: the two texts by their hashes, then a record that names them. What is
-//! kept is never written over. A landing that is tried again, because somebody edited the file meanwhile or the program was
-//! killed, gets one more record.
+//! them. A landing is kept before any of its files is changed: the texts by their hashes, then one record that names them.
+//! What is kept is never written over. A landing that is tried again, because somebody edited a file meanwhile or the program
+//! was killed, gets one more record.
 //!
-//! What a landing was for is not kept here: the journal says so, by the landing's name (`landings`).
+//! Taking back has records, too, for as long as it goes on: where it was killed, they tell what it had done already.
+//!
+//! What a landing was for is not kept here: the journal says so, by the landing's name (`landings`). Nor is what git is given
+//! to look at (`refs`).
 
 use std::{
+    collections::BTreeMap,
     fs::{self, DirBuilder, File},
     io,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::ids::{Hash, Key, RunId};
 
-use crate::{files::write_privately, merging::three_way, project::Project};
+use crate::{files::write_privately, merging::three_way, project::Project, subject::is_plain};
 
 /// Which landing of a run: the key of who made the change, unique within one stretch of the run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,62 +36,107 @@ impl At {
     }
 }
 
-/// One change of one file.
+/// What was done to one file. None: it is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    pub before: String,
-    pub after: String,
+    /// Relative to the project's root, with `/`.
+    pub path: String,
+    pub before: Option<String>,
+    pub after: Option<String>,
 }
 
 impl Change {
-    /// Whether a text has it already.
-    fn is_in(&self, text: &str) -> bool {
-        self.before != self.after && three_way(&self.before, text, &self.after).as_deref() == Ok(text)
+    /// Whether a file that reads so has it already.
+    pub fn is_in(&self, text: Option<&str>) -> bool {
+        match (&self.before, &self.after) {
+            (before, after) if before == after => false,
+            (Some(before), Some(after)) => {
+                text.is_some_and(|text| three_way(before, text, after).as_deref() == Ok(text))
+            }
+            (_, after) => after.as_deref() == text,
+        }
     }
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
-    path: String,
-    before: Hash,
-    after: Hash,
+/// Taking back that was begun and is not known to be done.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub number: u32,
+    pub landings: Vec<At>,
+    pub changes: Vec<Change>,
 }
 
-/// Those of one run, all of one file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    path: String,
+    before: Option<Hash>,
+    after: Option<Hash>,
+    /// The permissions of a file that goes, so that it comes back with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<u32>,
+}
+
+impl Kept {
+    fn is_of(&self, change: &Change) -> bool {
+        let hash = |text: &Option<String>| text.as_ref().map(|text| Hash::of(text.as_bytes()));
+        self.path == change.path && self.before == hash(&change.before) && self.after == hash(&change.after)
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(from = "Recorded")]
+struct Record {
+    files: Vec<Kept>,
+    /// Of taking back: which landings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    landings: Vec<(u32, Key)>,
+}
+
+/// A landing of one file was once recorded without a list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Recorded {
+    Several {
+        files: Vec<Kept>,
+        #[serde(default)]
+        landings: Vec<(u32, Key)>,
+    },
+    One(Kept),
+}
+
+impl From<Recorded> for Record {
+    fn from(recorded: Recorded) -> Record {
+        match recorded {
+            Recorded::Several { files, landings } => Record { files, landings },
+            Recorded::One(file) => Record { files: vec![file], landings: Vec::new() },
+        }
+    }
+}
+
+/// Those of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {
     project: Project,
     folder: PathBuf,
-    path: String,
 }
 
 impl Checkpoints {
-    /// `path`: the file, relative to the project's root.
-    pub fn of(project: &Project, run: &RunId, path: &str) -> Checkpoints {
-        Checkpoints { project: project.clone(), folder: project.checkpoints(run), path: path.to_string() }
+    pub fn of(project: &Project, run: &RunId) -> Checkpoints {
+        Checkpoints { project: project.clone(), folder: project.checkpoints(run) }
     }
 
-    /// Durable when it returns. The record's number, to [`Checkpoints::forget`] it.
-    pub fn keep(&self, at: &At, change: &Change) -> io::Result<u32> {
-        let record = Record {
-            path: self.path.clone(),
-            before: Hash::of(change.before.as_bytes()),
-            after: Hash::of(change.after.as_bytes()),
-        };
+    /// Durable when it returns; all files of one landing in one record. Its number, to [`Checkpoints::forget`] it.
+    pub fn keep(&self, at: &At, changes: &[Change]) -> io::Result<u32> {
         let known = self.records(at)?;
-        if known.last() == Some(&record) {
+        let is_last = |last: &Record| {
+            last.files.len() == changes.len()
+                && last.files.iter().zip(changes).all(|(kept, change)| kept.is_of(change))
+        };
+        if known.last().is_some_and(is_last) {
             return Ok(known.len() as u32);
         }
-        self.make_folders()?;
-        for (hash, text) in [(&record.before, &change.before), (&record.after, &change.after)] {
-            // A text that is there under its own hash is whole.
-            if self.text(hash).is_err() {
-                write_privately(&self.text_path(hash), text.as_bytes())?;
-            }
-        }
         let number = known.len() as u32 + 1;
-        let json = serde_json::to_vec(&record).map_err(io::Error::other)?;
-        write_privately(&self.record_path(at, number), &json)?;
+        self.write(&self.record_path(at, number), changes, &[])?;
         Ok(number)
     }
 
@@ -96,21 +145,73 @@ impl Checkpoints {
         fs::remove_file(self.record_path(at, number))
     }
 
-    /// What a landing changed, in order. Of several tries the last one is what landed; those before it count only if their
-    /// change was in the text that the next one found.
+    /// What a landing changed, in order. Of several tries the last one is what landed; what those before it did to a file
+    /// counts only if it was there when the next one came to the file, or if no later one had anything to do there.
     pub fn changes(&self, at: &At) -> io::Result<Vec<Change>> {
         let mut tries = Vec::new();
         for record in self.records(at)? {
-            tries.push(Change { before: self.text(&record.before)?, after: self.text(&record.after)? });
+            tries.push(self.read_changes(&record)?);
         }
         let mut changes: Vec<Change> = Vec::new();
-        for (index, change) in tries.iter().enumerate() {
-            let happened = tries.get(index + 1).is_none_or(|next| change.is_in(&next.before));
-            if happened {
-                changes.push(change.clone());
+        for (index, these) in tries.iter().enumerate() {
+            for change in these {
+                let mut later = tries[index + 1..].iter().flatten();
+                let next = later.find(|next| next.path == change.path);
+                if next.is_none_or(|next| change.is_in(next.before.as_deref())) {
+                    changes.push(change.clone());
+                }
             }
         }
         Ok(changes)
+    }
+
+    /// The permissions that files had which a landing deleted.
+    pub fn modes(&self, at: &At) -> io::Result<BTreeMap<String, u32>> {
+        let files = self.records(at)?.into_iter().flat_map(|record| record.files);
+        // Nothing but who may read, write and run it: the record may have come with a clone.
+        Ok(files.filter_map(|kept| Some((kept.path, kept.mode? & 0o777))).collect())
+    }
+
+    /// Any bytes, under their hash beside the texts.
+    pub fn keep_bytes(&self, bytes: &[u8]) -> io::Result<Hash> {
+        self.make_folders()?;
+        let hash = Hash::of(bytes);
+        // What is there under its own hash is whole.
+        if self.bytes(&hash).is_err() {
+            write_privately(&self.text_path(&hash), bytes)?;
+        }
+        Ok(hash)
+    }
+
+    pub fn bytes(&self, hash: &Hash) -> io::Result<Vec<u8>> {
+        // The record may have come with a clone: its hash is a file's name here.
+        if !hash.as_str().chars().all(|c| c.is_ascii_alphanumeric()) {
+            return Err(damaged(hash));
+        }
+        let bytes = self.read(&self.text_path(hash))?;
+        if Hash::of(&bytes) == *hash { Ok(bytes) } else { Err(damaged(hash)) }
+    }
+
+    /// Taking back begins: what will be done to which files. Its number, to say that it is done.
+    pub fn begin(&self, landings: &[At], changes: &[Change]) -> io::Result<u32> {
+        let number = self.numbers()?.last().map_or(1, |last| last + 1);
+        self.write(&self.begun_path(number), changes, landings)?;
+        Ok(number)
+    }
+
+    pub fn end(&self, number: u32) -> io::Result<()> {
+        fs::remove_file(self.begun_path(number))
+    }
+
+    /// In their order.
+    pub fn begun(&self) -> io::Result<Vec<Begun>> {
+        let read = |number: u32| {
+            let record = self.parse(&self.begun_path(number))?;
+            let changes = self.read_changes(&record)?;
+            let landings = record.landings.into_iter().map(|(stretch, by)| At { stretch, by }).collect();
+            Ok(Begun { number, landings, changes })
+        };
+        self.numbers()?.into_iter().map(read).collect()
     }
 
     pub fn is_undone(&self, at: &At) -> bool {
@@ -124,14 +225,8 @@ impl Checkpoints {
     fn records(&self, at: &At) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
         for number in 1.. {
-            match self.read(&self.record_path(at, number)) {
-                Ok(json) => {
-                    let record: Record = serde_json::from_slice(&json).map_err(io::Error::other)?;
-                    if record.path != self.path {
-                        return Err(io::Error::other(format!("it is one of {}", record.path)));
-                    }
-                    records.push(record);
-                }
+            match self.parse(&self.record_path(at, number)) {
+                Ok(record) => records.push(record),
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => break,
                 Err(cause) => return Err(cause),
             }
@@ -139,17 +234,59 @@ impl Checkpoints {
         Ok(records)
     }
 
+    fn parse(&self, path: &Path) -> io::Result<Record> {
+        let record: Record = serde_json::from_slice(&self.read(path)?).map_err(io::Error::other)?;
+        match record.files.iter().find(|kept| !may_change(&kept.path)) {
+            Some(kept) => Err(io::Error::other(format!("it is one of {}", kept.path))),
+            None => Ok(record),
+        }
+    }
+
+    fn read_changes(&self, record: &Record) -> io::Result<Vec<Change>> {
+        let text = |hash: &Option<Hash>| hash.as_ref().map(|hash| self.text(hash)).transpose();
+        let change = |kept: &Kept| {
+            Ok(Change { path: kept.path.clone(), before: text(&kept.before)?, after: text(&kept.after)? })
+        };
+        record.files.iter().map(change).collect()
+    }
+
+    /// The texts first, then the record.
+    fn write(&self, path: &Path, changes: &[Change], landings: &[At]) -> io::Result<()> {
+        self.make_folders()?;
+        let keep =
+            |text: &Option<String>| text.as_ref().map(|text| self.keep_bytes(text.as_bytes())).transpose();
+        let mut files = Vec::new();
+        for change in changes {
+            let mode = if change.after.is_none() { self.mode(&change.path) } else { None };
+            let (before, after) = (keep(&change.before)?, keep(&change.after)?);
+            files.push(Kept { path: change.path.clone(), before, after, mode });
+        }
+        let landings = landings.iter().map(|at| (at.stretch, at.by.clone())).collect();
+        let json = serde_json::to_vec(&Record { files, landings }).map_err(io::Error::other)?;
+        write_privately(path, &json)
+    }
+
+    fn mode(&self, path: &str) -> Option<u32> {
+        let meta = fs::symlink_metadata(self.project.root().join(path)).ok()?;
+        meta.is_file().then(|| meta.permissions().mode() & 0o777)
+    }
+
     fn text(&self, hash: &Hash) -> io::Result<String> {
-        let damaged = || io::Error::other(format!("the kept text {} is damaged", hash.short()));
-        // The record may have come with a clone: its hash is a file's name here.
-        if !hash.as_str().chars().all(|c| c.is_ascii_alphanumeric()) {
-            return Err(damaged());
-        }
-        let bytes = self.read(&self.text_path(hash))?;
-        if Hash::of(&bytes) != *hash {
-            return Err(damaged());
-        }
-        String::from_utf8(bytes).map_err(|_| damaged())
+        String::from_utf8(self.bytes(hash)?).map_err(|_| damaged(hash))
+    }
+
+    /// Of what was begun, in order.
+    fn numbers(&self) -> io::Result<Vec<u32>> {
+        let items = match fs::read_dir(&self.folder) {
+            Ok(items) => items,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(cause) => return Err(cause),
+        };
+        let number = |name: &str| name.strip_prefix("undo.")?.strip_suffix(".json")?.parse::<u32>().ok();
+        let mut numbers: Vec<u32> =
+            items.flatten().filter_map(|item| number(item.file_name().to_str()?)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
     }
 
     /// A link in the place of a file of ours was put there by somebody else.
@@ -187,14 +324,29 @@ impl Checkpoints {
         self.folder.join(format!("{}.{number}.json", at.name()))
     }
 
+    /// No landing is called so: their names begin with a number.
+    fn begun_path(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("undo.{number}.json"))
+    }
+
     fn undone_path(&self, at: &At) -> PathBuf {
         self.folder.join(format!("{}.undone", at.name()))
     }
 }
 
+/// Whether a landing may have changed it. A record may have come with a clone: git's own files and ours are out of its reach.
+fn may_change(path: &str) -> bool {
+    let own = |part: &str| [".git", ".tribunal"].iter().any(|own| part.eq_ignore_ascii_case(own));
+    !path.is_empty() && is_plain(path) && !path.split('/').any(own)
+}
+
+fn damaged(hash: &Hash) -> io::Error {
+    io::Error::other(format!("the kept text {} is damaged", hash.short()))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::{os::unix::fs::symlink, slice};
 
     use super::*;
 
@@ -202,19 +354,23 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let project = Project::at(root.path().join("project"));
         project.prepare_home().unwrap();
-        let checkpoints = Checkpoints::of(&project, &RunId::new("plan-aaaa"), "plan.md");
+        let checkpoints = Checkpoints::of(&project, &RunId::new("plan-aaaa"));
         (root, checkpoints, At { stretch: 3, by: Key::new("round-1/fix-1/fix/1") })
     }
 
     fn change(before: &str, after: &str) -> Change {
-        Change { before: before.into(), after: after.into() }
+        file("plan.md", Some(before), Some(after))
+    }
+
+    fn file(path: &str, before: Option<&str>, after: Option<&str>) -> Change {
+        Change { path: path.into(), before: before.map(String::from), after: after.map(String::from) }
     }
 
     #[test]
     fn what_is_kept_comes_back_byte_for_byte_and_only_its_owner_may_read_it() {
         let (_root, checkpoints, at) = checkpoints();
         let change = change("one\r\ntwo", "one\r\nzwei\u{feff}");
-        checkpoints.keep(&at, &change).unwrap();
+        checkpoints.keep(&at, slice::from_ref(&change)).unwrap();
         assert_eq!(checkpoints.changes(&at).unwrap(), [change]);
         let texts = checkpoints.folder.join("texts");
         for item in fs::read_dir(&texts).unwrap().chain(fs::read_dir(&checkpoints.folder).unwrap()).flatten()
@@ -229,8 +385,8 @@ mod tests {
     fn the_same_landing_twice_is_one() {
         let (_root, checkpoints, at) = checkpoints();
         let change = change("1\n", "2\n");
-        assert_eq!(checkpoints.keep(&at, &change).unwrap(), 1);
-        assert_eq!(checkpoints.keep(&at, &change).unwrap(), 1);
+        assert_eq!(checkpoints.keep(&at, slice::from_ref(&change)).unwrap(), 1);
+        assert_eq!(checkpoints.keep(&at, slice::from_ref(&change)).unwrap(), 1);
         assert_eq!(checkpoints.changes(&at).unwrap(), [change]);
     }
 
@@ -243,21 +399,21 @@ mod tests {
             change("one\n2\n3\nmine\n", "one\n2\n3\nmine\n"),
         );
         let (_root, checkpoints, at) = checkpoints();
-        checkpoints.keep(&at, &first).unwrap();
-        checkpoints.keep(&at, &not_landed).unwrap();
+        checkpoints.keep(&at, slice::from_ref(&first)).unwrap();
+        checkpoints.keep(&at, slice::from_ref(&not_landed)).unwrap();
         assert_eq!(checkpoints.changes(&at).unwrap(), [not_landed]);
 
         // The same task in a later stretch is another one.
         let at = At { stretch: 4, ..at };
-        checkpoints.keep(&at, &first).unwrap();
-        checkpoints.keep(&at, &landed).unwrap();
+        checkpoints.keep(&at, slice::from_ref(&first)).unwrap();
+        checkpoints.keep(&at, slice::from_ref(&landed)).unwrap();
         assert_eq!(checkpoints.changes(&at).unwrap(), [first, landed]);
     }
 
     #[test]
     fn what_was_tampered_with_is_not_given_back() {
         let (root, checkpoints, at) = checkpoints();
-        checkpoints.keep(&at, &change("1\n", "2\n")).unwrap();
+        checkpoints.keep(&at, &[change("1\n", "2\n")]).unwrap();
         let text = checkpoints.text_path(&Hash::of(b"1\n"));
         fs::write(&text, "other\n").unwrap();
         assert!(checkpoints.changes(&at).unwrap_err().to_string().contains("is damaged"));
@@ -265,8 +421,87 @@ mod tests {
         fs::write(root.path().join("outside"), "1\n").unwrap();
         symlink(root.path().join("outside"), &text).unwrap();
         assert!(checkpoints.changes(&at).is_err());
-        let stranger = Record { path: "plan.md".into(), before: Hash::new("../../x"), after: Hash::new("y") };
-        fs::write(checkpoints.record_path(&at, 1), serde_json::to_vec(&stranger).unwrap()).unwrap();
-        assert!(checkpoints.changes(&at).unwrap_err().to_string().contains("is damaged"));
+        let stranger = |path: &str| {
+            let record = format!(r#"{{"path":"{path}","before":"../../x","after":"y"}}"#);
+            fs::write(checkpoints.record_path(&at, 1), record).unwrap();
+            checkpoints.changes(&at).unwrap_err().to_string()
+        };
+        assert!(stranger("plan.md").contains("is damaged"));
+        for path in
+            ["", "../plan.md", "/etc/hosts", ".git/hooks/post-commit", "sub/.GIT/config", ".tribunal/locks/x"]
+        {
+            assert_eq!(stranger(path), format!("it is one of {path}"));
+        }
+    }
+
+    #[test]
+    fn a_record_of_one_file_without_a_list_still_reads() {
+        let (_root, checkpoints, at) = checkpoints();
+        let (before, after) =
+            (checkpoints.keep_bytes(b"1\n").unwrap(), checkpoints.keep_bytes(b"2\n").unwrap());
+        let record = format!(r#"{{"path":"plan.md","before":"{before}","after":"{after}"}}"#);
+        fs::write(checkpoints.record_path(&at, 1), record).unwrap();
+        assert_eq!(checkpoints.changes(&at).unwrap(), [change("1\n", "2\n")]);
+        // And the next try comes after it.
+        assert_eq!(checkpoints.keep(&at, &[change("2\n", "3\n")]).unwrap(), 2);
+    }
+
+    #[test]
+    fn all_files_of_a_landing_are_one_record_and_what_it_deletes_keeps_its_permissions() {
+        let (_root, checkpoints, at) = checkpoints();
+        let old = checkpoints.project.root().join("old.sh");
+        fs::write(&old, "x\n").unwrap();
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o750)).unwrap();
+        let all = [
+            file("old.sh", Some("x\n"), None),
+            file("plan.md", Some("1\n"), Some("2\n")),
+            file("src/new.rs", None, Some("")),
+        ];
+        assert_eq!(checkpoints.keep(&at, &all).unwrap(), 1);
+        fs::remove_file(&old).unwrap();
+        assert_eq!(checkpoints.keep(&at, &all).unwrap(), 1, "the same once more, when it has landed");
+        assert_eq!(checkpoints.changes(&at).unwrap(), all);
+        assert_eq!(checkpoints.modes(&at).unwrap(), BTreeMap::from([("old.sh".to_string(), 0o750)]));
+        checkpoints.forget(&at, 1).unwrap();
+        assert_eq!(checkpoints.changes(&at).unwrap(), []);
+    }
+
+    #[test]
+    fn a_landing_killed_between_two_of_its_files_counts_each_of_them_once() {
+        let (_root, checkpoints, at) = checkpoints();
+        let made = file("new.rs", None, Some("n\n"));
+        let gone = file("old.rs", Some("o\n"), None);
+        let (first, second) = (change("1\n", "2\n"), file("b.md", Some("1\n"), Some("2\n")));
+        checkpoints.keep(&at, &[made.clone(), gone.clone(), first.clone(), second.clone()]).unwrap();
+        // It had come as far as the first text; `b.md` was edited since. What was there is not named again, or as it is.
+        let there = change("2\n", "2\n");
+        let edited = file("b.md", Some("1\nmine\n"), Some("2\nmine\n"));
+        checkpoints.keep(&at, &[there.clone(), edited.clone()]).unwrap();
+        assert_eq!(checkpoints.changes(&at).unwrap(), [made, gone, first, there, edited]);
+    }
+
+    #[test]
+    fn any_bytes_are_kept_and_come_back() {
+        let (_root, checkpoints, _) = checkpoints();
+        let hash = checkpoints.keep_bytes(b"\x00\xff\r\n").unwrap();
+        assert_eq!(checkpoints.bytes(&hash).unwrap(), b"\x00\xff\r\n");
+        assert_eq!(checkpoints.keep_bytes(b"\x00\xff\r\n").unwrap(), hash);
+        fs::write(checkpoints.text_path(&hash), "cut").unwrap();
+        assert!(checkpoints.bytes(&hash).unwrap_err().to_string().contains("is damaged"));
+    }
+
+    #[test]
+    fn taking_back_that_was_begun_is_known_until_it_is_done() {
+        let (_root, checkpoints, at) = checkpoints();
+        assert!(checkpoints.begun().unwrap().is_empty());
+        let change = change("2\n", "1\n");
+        let landings = slice::from_ref(&at);
+        assert_eq!(checkpoints.begin(landings, slice::from_ref(&change)).unwrap(), 1);
+        assert_eq!(checkpoints.begin(landings, &[]).unwrap(), 2);
+        checkpoints.end(1).unwrap();
+        assert_eq!(checkpoints.begin(landings, slice::from_ref(&change)).unwrap(), 3);
+        let begun = checkpoints.begun().unwrap();
+        assert_eq!(begun.iter().map(|begun| begun.number).collect::<Vec<u32>>(), [2, 3]);
+        assert_eq!((&begun[1].landings, &begun[1].changes), (&vec![at], &vec![change]));
     }
 }

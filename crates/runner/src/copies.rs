@@ -196,7 +196,7 @@ fn tracked(root: &Path) -> Option<Vec<String>> {
 
 /// Git, asked something about a project that may be a stranger's: nothing in its configuration gets to run a program, and a
 /// folder that merely looks like a repository is not one.
-fn git(root: &Path) -> Command {
+pub(crate) fn git(root: &Path) -> Command {
     let mut git = Command::new("git");
     git.arg("--no-optional-locks");
     for setting in [

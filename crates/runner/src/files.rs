@@ -39,6 +39,11 @@ impl<'a> Replacement<'a> {
         Replacement::with(path, bytes, as_before)
     }
 
+    /// With these permissions, whatever stands there.
+    pub fn prepare_as(path: &'a Path, bytes: &[u8], mode: u32) -> io::Result<Replacement<'a>> {
+        Replacement::with(path, bytes, permissions(mode))
+    }
+
     fn with(path: &'a Path, bytes: &[u8], permissions: fs::Permissions) -> io::Result<Replacement<'a>> {
         let folder = folder_of(path);
         fs::create_dir_all(folder)?;
@@ -70,7 +75,7 @@ pub(crate) fn places(project: &Project, run: &RunId, settings: &Settings) -> Vec
     let awaiting = reviews.with_file_name("awaiting-human");
     let checkpoints = project.checkpoints(run);
     let mut folders = vec![reviews, awaiting, checkpoints.join("texts"), checkpoints, project.parked(run)];
-    if let Some(own) = settings.subject.path().and_then(|path| Path::new(path).parent()) {
+    for own in settings.subject.files().into_iter().filter_map(|path| Path::new(path).parent()) {
         folders.extend([root.join(own), project.originals(run).join(own)]);
     }
     folders

@@ -29,6 +29,7 @@ use crate::{
     copies::Copy,
     files,
     project::Project,
+    refs,
     run::{Hold, Runner},
 };
 
@@ -123,9 +124,18 @@ pub fn collect(project: &Project, wish: &Wish) -> Result<Collected, GcError> {
     collected.temporary = remover.remove(litter(project, &views));
     collected.left = remover.left;
     if !wish.dry {
+        collected.left.extend(forget(project, &collected.runs));
+    }
+    if !wish.dry {
         shorten(project, wish, &mut collected)?;
     }
     Ok(collected)
+}
+
+/// What git was given of runs goes with them. What is left, with the cause.
+fn forget(project: &Project, runs: &[RunId]) -> Vec<String> {
+    let forget = |run| refs::forget(project, run).err().map(|cause| format!("refs/tribunal/{run}: {cause}"));
+    runs.iter().filter_map(forget).collect()
 }
 
 /// A link in the place of a folder of ours would let us remove what is not ours.

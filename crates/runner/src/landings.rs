@@ -2,7 +2,10 @@
 //!
 //! Nothing is changed here; taking back is [`crate::undo`]'s.
 
-use std::{collections::BTreeSet, io};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
 
 use tribunal_core::{
     effect::{Effect, Reply},
@@ -15,7 +18,7 @@ use tribunal_store::{Store, StoreError};
 
 use crate::{
     checkpoints::{At, Change, Checkpoints},
-    merging::{Lines, counted, merged, traced_back, unified},
+    merging::{Lines, counted, merged, patch, traced_back},
     project::Project,
 };
 
@@ -52,8 +55,6 @@ impl Landing {
 #[derive(Debug)]
 pub struct Landings {
     pub run: RunId,
-    /// The one file they changed.
-    pub path: String,
     pub all: Vec<Landing>,
     /// Begun, and nobody has recorded what came of it.
     pub(crate) under_way: Vec<At>,
@@ -64,25 +65,89 @@ pub struct Landings {
 /// What was changed, for people and for `patch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
-    pub text: String,
-    pub added: u32,
-    pub removed: u32,
+    /// In the order of their paths.
+    pub files: Vec<FileDiff>,
     /// Somebody else changed the same lines between two landings, so that theirs are shown, too.
     pub mixed: bool,
 }
+
+/// What was changed in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDiff {
+    pub path: String,
+    pub what: What,
+    /// Unified.
+    pub text: String,
+    pub added: u32,
+    pub removed: u32,
+    /// How many landings did that.
+    pub landings: usize,
+}
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Changed,
+    Made,
+    Deleted,
+}
+
+impl Diff {
+    pub fn text(&self) -> String {
+        self.files.iter().map(|file| file.text.as_str()).collect()
+    }
+
+    pub fn added(&self) -> u32 {
+        self.files.iter().map(|file| file.added).sum()
+    }
+
+    pub fn removed(&self) -> u32 {
+        self.files.iter().map(|file| file.removed).sum()
+    }
+}
+
+impl FileDiff {
+    pub(crate) fn between(path: &str, old: Option<&str>, new: Option<&str>) -> FileDiff {
+        let (added, removed) = counted(old.unwrap_or_default(), new.unwrap_or_default());
+        let what = match (old, new) {
+            (None, Some(_)) => What::Made,
+            (Some(_), None) => What::Deleted,
+            _ => What::Changed,
+        };
+        FileDiff { path: path.to_string(), what, text: patch(path, old, new), added, removed, landings: 1 }
+    }
+
+    /// The same with what each change did by itself.
+    fn one_by_one(mut self, changes: &[&Change]) -> FileDiff {
+        (self.text, self.added, self.removed) = Default::default();
+        for change in changes {
+            let one = FileDiff::between(&self.path, change.before.as_deref(), change.after.as_deref());
+            self.text += &one.text;
+            self.added += one.added;
+            self.removed += one.removed;
+        }
+        self
+    }
+}
+
+/// What landings did, file by file: whose, and in their order.
+pub(crate) type ByFile<'a> = BTreeMap<String, Vec<(&'a Landing, Change)>>;
 
 impl Landings {
     pub fn read(project: &Project, store: &Store, run: &RunId) -> Result<Landings, LandingsError> {
         let entries = store.entries(run, 0)?;
         let view = RunView::of(&entries);
         let (mut all, under_way) = recorded(&entries);
-        let path = view.settings.as_ref().and_then(|settings| settings.subject.path()).unwrap_or_default();
-        let checkpoints = Checkpoints::of(project, run, path);
+        let checkpoints = Checkpoints::of(project, run);
         for landing in &mut all {
             landing.undone = checkpoints.is_undone(&landing.at);
         }
-        let (run, path) = (run.clone(), path.to_string());
-        Ok(Landings { run, path, all, under_way, view, checkpoints })
+        Ok(Landings { run: run.clone(), all, under_way, view, checkpoints })
+    }
+
+    /// The one file that the run is about, if it is about one.
+    pub fn path(&self) -> Option<&str> {
+        self.view.settings.as_ref()?.subject.path()
     }
 
     /// Those that repaired the finding, else all.
@@ -101,57 +166,85 @@ impl Landings {
 
     /// What the run changed and was not taken back, or only what repaired the finding. None: nothing of that is left.
     pub fn diff(&self, finding: Option<FindingId>) -> Result<Option<Diff>, LandingsError> {
-        let mut changes = Vec::new();
-        for landing in self.of(finding)?.into_iter().filter(|landing| !landing.undone) {
-            changes.extend(self.changes(landing)?);
+        let wanted: Vec<&Landing> = self.of(finding)?.into_iter().filter(|landing| !landing.undone).collect();
+        if wanted.is_empty() {
+            return Ok(None);
         }
-        let Some(last) = changes.last() else { return Ok(None) };
-        if finding.is_some() {
-            let each = changes.iter().map(|change| self.between(&change.before, &change.after, false));
-            return Ok(each.reduce(Diff::and));
+        let mut diff = Diff::default();
+        for (path, changes) in self.by_file(&wanted)? {
+            let landings: BTreeSet<&At> = changes.iter().map(|(landing, _)| &landing.at).collect();
+            let changes: Vec<&Change> = changes.iter().map(|(_, change)| change).collect();
+            let (Some(first), Some(last)) = (changes.first(), changes.last()) else { continue };
+            let after = last.after.as_deref();
+            // What others did between two landings is not the run's.
+            let before = without(after, &changes);
+            diff.mixed |= finding.is_none() && before.is_err();
+            let before = before.unwrap_or_else(|_| first.before.clone());
+            let mut file = FileDiff::between(&path, before.as_deref(), after);
+            file.landings = landings.len();
+            diff.files.push(if finding.is_some() { file.one_by_one(&changes) } else { file });
         }
-        // What others did between two landings is not the run's.
-        let before = without(&last.after, &changes);
-        let mixed = before.is_err();
-        let before = before.unwrap_or_else(|_| changes[0].before.clone());
-        Ok(Some(self.between(&before, &last.after, mixed)))
+        Ok(Some(diff))
     }
 
-    pub(crate) fn between(&self, old: &str, new: &str, mixed: bool) -> Diff {
-        let (added, removed) = counted(old, new);
-        Diff { text: unified(&self.path, old, new), added, removed, mixed }
-    }
-
-    pub(crate) fn changes(&self, landing: &Landing) -> Result<Vec<Change>, LandingsError> {
-        let run = || self.run.clone();
-        let changes = self.checkpoints.changes(&landing.at);
-        let changes = changes.map_err(|cause| LandingsError::Damaged { run: run(), cause })?;
-        if changes.is_empty() { Err(LandingsError::NoCheckpoint { run: run() }) } else { Ok(changes) }
-    }
-}
-
-impl Diff {
-    fn and(self, next: Diff) -> Diff {
-        Diff {
-            text: self.text + &next.text,
-            added: self.added + next.added,
-            removed: self.removed + next.removed,
-            mixed: self.mixed || next.mixed,
+    pub(crate) fn by_file<'a>(&self, landings: &[&'a Landing]) -> Result<ByFile<'a>, LandingsError> {
+        let mut files = ByFile::new();
+        for landing in landings {
+            let changes = self.changes(landing)?.into_iter();
+            // A try may have found nothing left to do.
+            for change in changes.filter(|change| change.before != change.after) {
+                files.entry(change.path.clone()).or_default().push((landing, change));
+            }
         }
+        Ok(files)
     }
-}
 
-/// Takes changes out of a text, the last one first; whatever else was changed stays. Err: the lines of the text where
-/// something else was changed in the same place.
-pub(crate) fn without(text: &str, changes: &[Change]) -> Result<String, Vec<Lines>> {
-    let mut now = text.to_string();
-    for Change { before, after } in changes.iter().rev() {
-        now = if now == *after {
-            before.clone()
+    fn changes(&self, landing: &Landing) -> Result<Vec<Change>, LandingsError> {
+        let changes = self.checkpoints.changes(&landing.at).map_err(|cause| self.damaged(cause))?;
+        // A record that came with a clone may name what the run was never about.
+        if let Some(stranger) = changes.iter().find(|it| self.path().is_some_and(|path| path != it.path)) {
+            return Err(self.damaged(io::Error::other(format!("it is one of {}", stranger.path))));
+        }
+        if changes.is_empty() {
+            Err(LandingsError::NoCheckpoint { run: self.run.clone() })
         } else {
-            merged(after, &now, before).map_err(|conflicts| {
-                conflicts.into_iter().map(|lines| traced_back(lines, text, &now)).collect::<Vec<Lines>>()
-            })?
+            Ok(changes)
+        }
+    }
+
+    pub(crate) fn damaged(&self, cause: io::Error) -> LandingsError {
+        LandingsError::Damaged { run: self.run.clone(), cause }
+    }
+}
+
+/// Why a change cannot be taken out of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clash {
+    /// Something else was changed in these lines of the file.
+    Lines(Vec<Lines>),
+    /// The file is gone.
+    Gone,
+    /// The change made the file, and it is not as it was made.
+    NotAsMade,
+    /// The change deleted the file, and there is another one.
+    ThereAgain,
+}
+
+/// Takes changes out of a file, the last one first; whatever else was changed stays. None: it is not there.
+pub(crate) fn without(text: Option<&str>, changes: &[&Change]) -> Result<Option<String>, Clash> {
+    let mut now = text.map(String::from);
+    for change in changes.iter().rev().filter(|change| change.before != change.after) {
+        now = match (&change.before, &change.after, now) {
+            (before, after, now) if now == *after || now == *before => before.clone(),
+            (Some(before), Some(after), Some(now)) => {
+                Some(merged(after, &now, before).map_err(|conflicts| {
+                    let here = |lines| traced_back(lines, text.unwrap_or(&now), &now);
+                    Clash::Lines(conflicts.into_iter().map(here).collect())
+                })?)
+            }
+            (None, _, _) => return Err(Clash::NotAsMade),
+            (Some(_), None, _) => return Err(Clash::ThereAgain),
+            (Some(_), Some(_), None) => return Err(Clash::Gone),
         };
     }
     Ok(now)
@@ -249,18 +342,28 @@ mod tests {
     }
 
     fn change(before: &Page, after: &Page) -> Change {
-        Change { before: before.text(), after: after.text() }
+        texts(Some(&before.text()), Some(&after.text()))
+    }
+
+    fn texts(before: Option<&str>, after: Option<&str>) -> Change {
+        Change { path: "a.md".into(), before: before.map(String::from), after: after.map(String::from) }
+    }
+
+    /// Of a file that is there and stays.
+    fn without_all(text: &str, changes: &[Change]) -> Result<String, Clash> {
+        let then = without(Some(text), &changes.iter().collect::<Vec<&Change>>())?;
+        Ok(then.expect("it is still there"))
     }
 
     proptest! {
         #[test]
         fn without_later_edits_all_landings_taken_back_give_the_original_bytes(
-            texts in vec("([a-c]{0,2}(\n|\r\n|\r)?){0,8}", 2..6)
+            states in vec(proptest::option::weighted(0.8, "([a-c]{0,2}(\n|\r\n|\r)?){0,8}"), 2..6)
         ) {
-            let pairs = texts.windows(2);
-            let changes: Vec<Change> =
-                pairs.map(|pair| Change { before: pair[0].clone(), after: pair[1].clone() }).collect();
-            prop_assert_eq!(without(&texts[texts.len() - 1], &changes), Ok(texts[0].clone()));
+            let states: Vec<Option<&str>> = states.iter().map(Option::as_deref).collect();
+            let changes: Vec<Change> = states.windows(2).map(|pair| texts(pair[0], pair[1])).collect();
+            let then = without(states[states.len() - 1], &changes.iter().collect::<Vec<&Change>>());
+            prop_assert_eq!(then.as_ref().map(Option::as_deref), Ok(states[0]));
         }
 
         #[test]
@@ -275,7 +378,7 @@ mod tests {
                 }
                 now = next;
             }
-            prop_assert_eq!(without(&now.text(), &changes), Ok(expected.text()));
+            prop_assert_eq!(without_all(&now.text(), &changes), Ok(expected.text()));
         }
 
         #[test]
@@ -291,7 +394,7 @@ mod tests {
                 }
                 now = next;
             }
-            prop_assert_eq!(without(&now.text(), taken.as_slice()), Ok(expected.text()));
+            prop_assert_eq!(without_all(&now.text(), taken.as_slice()), Ok(expected.text()));
         }
 
         #[test]
@@ -302,7 +405,7 @@ mod tests {
             let at = edited.min(lines.len() - 1);
             lines[at] = format!("MINE{}", after.end);
             let now: String = lines.concat();
-            if let Ok(then) = without(&now, &[change(&start, &after)]) {
+            if let Ok(then) = without_all(&now, &[change(&start, &after)]) {
                 prop_assert!(then.contains(&format!("MINE{}", after.end)), "{then:?}");
             }
         }
@@ -311,11 +414,32 @@ mod tests {
     #[test]
     fn both_changed_one_line_and_the_line_of_the_file_is_named() {
         let changes = [
-            Change { before: "1\n2\n3\n4\n".into(), after: "1\n2\n3\nfour\n".into() },
-            Change { before: "1\n2\n3\nfour\n".into(), after: "1\n1b\n1c\n2\n3\nfour\n".into() },
+            texts(Some("1\n2\n3\n4\n"), Some("1\n2\n3\nfour\n")),
+            texts(Some("1\n2\n3\nfour\n"), Some("1\n1b\n1c\n2\n3\nfour\n")),
         ];
         // Taking the second one out moves the line; it is named as the file has it.
-        let refused = without("1\n1b\n1c\n2\n3\nvier\n", &changes);
-        assert_eq!(refused, Err(vec![Lines { first: 6, last: 6 }]));
+        let refused = without_all("1\n1b\n1c\n2\n3\nvier\n", &changes);
+        assert_eq!(refused, Err(Clash::Lines(vec![Lines { first: 6, last: 6 }])));
+    }
+
+    #[test]
+    fn what_a_landing_made_goes_only_as_it_was_made_and_what_it_deleted_comes_back_only_where_nothing_is() {
+        let (made, deleted, changed) =
+            (texts(None, Some("n\n")), texts(Some("o\n"), None), texts(Some("n\n"), Some("m\n")));
+        let (gone, there) = (Ok(None), |text: &str| Ok(Some(text.to_string())));
+        for (now, changes, then) in [
+            (Some("n\n"), vec![&made], gone.clone()),
+            (None, vec![&made], gone.clone()),
+            (Some("n\nmine\n"), vec![&made], Err(Clash::NotAsMade)),
+            (Some("m\n"), vec![&made, &changed], gone.clone()),
+            (Some("m\n"), vec![&made], Err(Clash::NotAsMade)),
+            (None, vec![&deleted], there("o\n")),
+            (Some("o\n"), vec![&deleted], there("o\n")),
+            (Some("mine\n"), vec![&deleted], Err(Clash::ThereAgain)),
+            (None, vec![&changed], Err(Clash::Gone)),
+            (None, vec![&made, &texts(Some("n\n"), None)], gone),
+        ] {
+            assert_eq!(without(now, &changes), then, "{now:?} without {changes:?}");
+        }
     }
 }

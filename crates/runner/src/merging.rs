@@ -70,8 +70,45 @@ pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
 
 /// For people.
 pub(crate) fn unified(path: &str, old: &str, new: &str) -> String {
-    let diff = TextDiff::from_lines(old, new);
-    diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string()
+    patch(path, Some(old), Some(new))
+}
+
+/// The same of a file that may come or go. None: it is not there.
+pub(crate) fn patch(path: &str, old: Option<&str>, new: Option<&str>) -> String {
+    let side = |side: &str, text: Option<&str>| match text {
+        Some(_) => c_quoted(&format!("{side}/{path}")),
+        None => "/dev/null".to_string(),
+    };
+    let diff = TextDiff::from_lines(old.unwrap_or_default(), new.unwrap_or_default());
+    let text = diff.unified_diff().header(&side("a", old), &side("b", new)).to_string();
+    let mode = match (old, new) {
+        (None, Some(_)) => "new file mode 100644",
+        (Some(_), None) => "deleted file mode 100644",
+        _ => return text,
+    };
+    if !text.is_empty() {
+        return text;
+    }
+    // An empty file that comes or goes has no lines that could say so.
+    let [a, b] = ["a", "b"].map(|side| c_quoted(&format!("{side}/{path}")));
+    format!("diff --git {a} {b}\n{mode}\n")
+}
+
+/// A path as git writes and reads it: odd ones between quotes.
+pub(crate) fn c_quoted(path: &str) -> String {
+    let odd = |c: char| c.is_ascii_control() || c == '"' || c == '\\';
+    if !path.contains(odd) {
+        return path.to_string();
+    }
+    let mut quoted = String::from("\"");
+    for c in path.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_ascii_control() => quoted.push_str(&format!("\\{:03o}", c as u32)),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
 }
 
 #[cfg(test)]
@@ -104,5 +141,20 @@ mod tests {
         let found = hunks(BASE, "1\n2\nthree\n3b\n4\n6\n");
         let found: Vec<_> = found.iter().map(|h| (h.old_start, h.old_len, h.new_len)).collect();
         assert_eq!(found, [(3, 1, 2), (5, 1, 0)]);
+    }
+
+    #[test]
+    fn odd_paths_are_written_as_git_does() {
+        assert_eq!(c_quoted("a/ä b.md"), "a/ä b.md");
+        assert_eq!(c_quoted("a\"b\\c\nd\te"), r#""a\"b\\c\012d\011e""#);
+    }
+
+    #[test]
+    fn a_file_that_comes_or_goes_says_so() {
+        assert_eq!(patch("n", None, Some("1\n")), "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+1\n");
+        assert_eq!(patch("o", Some("1\n"), None), "--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n");
+        assert_eq!(patch("e", None, Some("")), "diff --git a/e b/e\nnew file mode 100644\n");
+        assert_eq!(patch("e", Some(""), None), "diff --git a/e b/e\ndeleted file mode 100644\n");
+        assert_eq!(patch("e", Some(""), Some("")), "");
     }
 }

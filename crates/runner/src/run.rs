@@ -406,7 +406,8 @@ pub(crate) fn run_lock(run: &RunId) -> String {
 
 /// What is locked while anybody works on the run's subject.
 pub(crate) fn subject_lock(settings: &Settings) -> String {
-    format!("subject {}", settings.subject.path().unwrap_or_default())
+    let subject = &settings.subject;
+    format!("subject {}", subject.path().map_or_else(|| subject.title(), String::from))
 }
 
 fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Settings, RunError> {

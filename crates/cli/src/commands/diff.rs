@@ -5,7 +5,7 @@ use std::io::{self, Write, stderr, stdout};
 use tribunal_core::ids::{FindingId, RunId};
 use tribunal_report::{Screen, Style, clean_block, escaped};
 use tribunal_runner::{
-    landings::{Landing, Landings},
+    landings::{Diff, FileDiff, Landing, Landings, What},
     undo::listed,
 };
 use tribunal_store::Store;
@@ -13,7 +13,7 @@ use tribunal_store::Store;
 use crate::{
     complaint::Complaint,
     context::Context,
-    documents::{self, Changes, Landed},
+    documents::{self, ChangedFile, Changes, Landed},
 };
 
 #[derive(Debug, clap::Args)]
@@ -40,14 +40,16 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let diff = landings.diff(finding)?;
     if context.json {
         let diff = diff.unwrap_or_default();
+        let only = if let [file] = diff.files.as_slice() { Some(file.path.as_str()) } else { None };
         documents::print(&Changes {
             schema: "tribunal.diff/1",
             finding,
-            path: landings.path.clone(),
+            path: landings.path().or(only).map(String::from),
             landings: wanted.into_iter().map(landed).collect(),
-            lines_added: diff.added,
-            lines_removed: diff.removed,
-            diff: diff.text,
+            lines_added: diff.added(),
+            lines_removed: diff.removed(),
+            diff: diff.text(),
+            files: diff.files.iter().map(changed).collect(),
             run,
         })?;
         return Ok(0);
@@ -58,22 +60,9 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     };
     let mut out = stdout().lock();
     if arguments.stat {
-        let kept = wanted.iter().filter(|landing| !landing.undone).count();
-        let (path, changes) = (escaped(&landings.path), counted(kept, "change"));
-        writeln!(
-            out,
-            "{path}: {} added, {} removed, by {changes}",
-            counted(diff.added as usize, "line"),
-            diff.removed
-        )?;
-        for landing in wanted {
-            let undone = if landing.undone { " (taken back)" } else { "" };
-            let findings =
-                if landing.findings.is_empty() { "nothing".into() } else { listed(&landing.findings) };
-            writeln!(out, "  {} repaired {findings}{undone}", escaped(landing.by().as_str()))?;
-        }
+        write_stat(&mut out, &diff, &wanted)?;
     } else {
-        write_diff(&mut out, &context.answers, &diff.text)?;
+        write_diff(&mut out, &context.answers, &diff.text())?;
     }
     if diff.mixed {
         writeln!(
@@ -82,6 +71,26 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         )?;
     }
     Ok(0)
+}
+
+/// A line a file, then a line a change.
+fn write_stat(out: &mut dyn Write, diff: &Diff, landings: &[&Landing]) -> io::Result<()> {
+    for file in &diff.files {
+        let (path, changes) = (escaped(&file.path), counted(file.landings, "change"));
+        let what = match file.what {
+            What::Changed => "",
+            What::Made => " (made)",
+            What::Deleted => " (deleted)",
+        };
+        let added = counted(file.added as usize, "line");
+        writeln!(out, "{path}{what}: {added} added, {} removed, by {changes}", file.removed)?;
+    }
+    for landing in landings {
+        let undone = if landing.undone { " (taken back)" } else { "" };
+        let findings = if landing.findings.is_empty() { "nothing".into() } else { listed(&landing.findings) };
+        writeln!(out, "  {} repaired {findings}{undone}", escaped(landing.by().as_str()))?;
+    }
+    Ok(())
 }
 
 /// Why there is nothing to show or to take back.
@@ -114,13 +123,32 @@ pub(super) fn landed(landing: &Landing) -> Landed {
     Landed { by: landing.by().clone(), findings: landing.findings.clone(), undone: landing.undone }
 }
 
+pub(super) fn changed(file: &FileDiff) -> ChangedFile {
+    ChangedFile {
+        path: file.path.clone(),
+        what: match file.what {
+            What::Changed => "changed",
+            What::Made => "made",
+            What::Deleted => "deleted",
+        },
+        lines_added: file.added,
+        lines_removed: file.removed,
+        diff: file.text.clone(),
+        parked: None,
+    }
+}
+
 /// Byte for byte into a pipe, where `patch` may read it; on a screen in colour, with nothing that steers it.
 pub(super) fn write_diff(out: &mut dyn Write, screen: &Screen, text: &str) -> io::Result<()> {
     if !screen.colour && screen.width.is_none() {
         return out.write_all(text.as_bytes());
     }
     let mut in_hunk = false;
-    for line in text.split('\n').filter(|line| !line.is_empty()) {
+    let mut lines = text.split('\n').filter(|line| !line.is_empty()).peekable();
+    while let Some(line) = lines.next() {
+        // The next file begins.
+        let is_header = line.starts_with("--- ") && lines.peek().is_some_and(|next| next.starts_with("+++ "));
+        in_hunk &= !is_header && !line.starts_with("diff --git ");
         in_hunk |= line.starts_with("@@");
         let style = match line.chars().next() {
             _ if !in_hunk => Style::Bold,

@@ -1,23 +1,28 @@
 //! `tribunal undo RUN[.FINDING]`: takes back what a run changed.
 
 use std::{
+    collections::BTreeMap,
     io::{Write, stdout},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use tribunal_core::ids::{FindingId, RunId};
 use tribunal_report::escaped;
 use tribunal_runner::{
     Project,
-    undo::{Done, Plan, carry_out, listed, preview},
+    landings::{Diff, FileDiff, What},
+    undo::{Done, Plan, carry_out, listed, preview, reference},
 };
 
-use super::diff::{counted, landed, nothing, run_of, split, write_diff};
+use super::diff::{changed, counted, landed, nothing, run_of, split, write_diff};
 use crate::{
     complaint::Complaint,
     context::{Context, find_run, quoted},
-    documents::{self, Undo},
+    documents::{self, ChangedFile, Undo},
 };
+
+/// Where files are as they were.
+type Parked = BTreeMap<String, PathBuf>;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -39,20 +44,23 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         let Done { plan, parked } = carry_out(&project, &run, finding, arguments.together)?;
         (plan, parked)
     } else {
-        (preview(&project, &run, finding)?, None)
+        (preview(&project, &run, finding)?, Parked::new())
     };
+    let in_git = if arguments.yes { None } else { reference(&project, &run) };
     if context.json {
-        documents::print(&document(&plan, arguments.yes, parked.as_deref()))?;
+        let mut document = document(&plan, arguments.yes, &parked);
+        document.reference = in_git;
+        documents::print(&document)?;
         return Ok(0);
     }
     let mut out = stdout().lock();
     if plan.back.is_empty() {
         writeln!(out, "{}", escaped(&nothing(&run, finding, &plan.landings.of(finding)?)))?;
     } else if arguments.yes {
-        write!(out, "{}", told(&plan, parked.as_deref(), &project, context))?;
+        write!(out, "{}", told(&plan, &parked, &project, context))?;
     } else {
-        write_diff(&mut out, &context.answers, &plan.diff().text)?;
-        write!(out, "{}", shown(&plan, context))?;
+        write_diff(&mut out, &context.answers, &plan.diff().text())?;
+        write!(out, "{}", shown(&plan, in_git.as_deref(), context))?;
     }
     Ok(0)
 }
@@ -67,33 +75,47 @@ fn meant(said: &str, project: &Project, context: &Context) -> Result<(RunId, Opt
     }
 }
 
-fn document(plan: &Plan, done: bool, parked: Option<&Path>) -> Undo {
+fn document(plan: &Plan, done: bool, parked: &Parked) -> Undo {
+    let diff = plan.diff();
+    let parked = |path: &str| parked.get(path).map(|path| path.display().to_string());
+    let file = |file: &FileDiff| ChangedFile { parked: parked(&file.path), ..changed(file) };
     Undo {
         schema: "tribunal.undo/1",
         run: plan.landings.run.clone(),
         finding: plan.finding,
-        path: plan.landings.path.clone(),
+        path: plan.path().map(String::from),
         done: done && !plan.back.is_empty(),
         landings: plan.back.iter().map(landed).collect(),
         findings: plan.repaired.clone(),
-        diff: plan.diff().text,
-        parked: parked.map(|path| path.display().to_string()),
+        diff: diff.text(),
+        parked: plan.path().and_then(parked),
+        files: diff.files.iter().map(file).collect(),
+        reference: None,
         run_has_ended: plan.landings.is_finished(),
     }
 }
 
 /// Before it is done.
-fn shown(plan: &Plan, context: &Context) -> String {
+fn shown(plan: &Plan, in_git: Option<&str>, context: &Context) -> String {
     let changes = counted(plan.back.len(), "change");
-    let mut lines = vec![match plan.diff().text.is_empty() {
-        true => format!("{changes} to take back; {} has nothing of that any more", plan.landings.path),
-        false => format!("{changes} to take back; this is what would be done to {}", plan.landings.path),
+    let diff = plan.diff();
+    let mut lines = vec![match diff.files.is_empty() {
+        true => format!("{changes} to take back; {} nothing of that any more", having(plan)),
+        false => format!("{changes} to take back; this is what would be done to {}", named(plan, &diff)),
     }];
+    if plan.files.len() > 1 {
+        lines.extend(diff.files.iter().map(|file| match file.what {
+            What::Changed => format!("  {}", file.path),
+            What::Made => format!("  {} (comes back)", file.path),
+            What::Deleted => format!("  {} (goes)", file.path),
+        }));
+    }
     let others = plan.others();
     if let (Some(finding), [_, ..]) = (plan.finding, others.as_slice()) {
         lines.push(format!("what repaired {finding} also repaired {}: they go together", listed(&others)));
     }
     lines.extend(consequence(plan, "would be"));
+    lines.extend(in_git.map(|reference| format!("git has them, too: git log -p {reference}")));
     let what = plan.finding.map_or_else(String::new, |finding| format!(".{finding}"));
     let together = if others.is_empty() { "" } else { " --together" };
     let (program, run) = (&context.answers.program, &plan.landings.run);
@@ -102,29 +124,44 @@ fn shown(plan: &Plan, context: &Context) -> String {
 }
 
 /// After it was done.
-fn told(plan: &Plan, parked: Option<&Path>, project: &Project, context: &Context) -> String {
-    let path = &plan.landings.path;
+fn told(plan: &Plan, parked: &Parked, project: &Project, context: &Context) -> String {
     let changes = counted(plan.back.len(), "change");
-    let mut lines = Vec::new();
-    match parked {
-        Some(parked) => {
-            lines.push(format!("took back {changes} in {path}; what else was changed since is as it was"));
-            let [from, to] = [parked, Path::new(path)].map(|path| from_here(path, project, context));
-            lines.push(format!(
-                "parked what stood there: {}; to have it again: cp {from} {to}",
-                parked.display()
-            ));
+    let diff = plan.diff();
+    let mut lines = vec![match diff.files.is_empty() {
+        true => {
+            let were = if plan.files.len() > 1 { "were" } else { "was" };
+            format!("took back {changes}; {} nothing of that any more, and {were} not changed", had(plan))
         }
-        None => lines
-            .push(format!("took back {changes}; {path} had nothing of that any more, and was not changed")),
+        false => {
+            format!("took back {changes} in {}; what else was changed since is as it was", named(plan, &diff))
+        }
+    }];
+    for (path, parked) in parked {
+        let [from, to] = [parked, Path::new(path)].map(|path| from_here(path, project, context));
+        lines
+            .push(format!("parked what stood there: {}; to have it again: cp {from} {to}", parked.display()));
     }
     lines.extend(consequence(plan, "will be"));
     let (program, run) = (&context.answers.program, &plan.landings.run);
-    lines.push(match plan.landings.is_finished() {
-        true => format!("next: {program} review {}", quoted(path)),
-        false => format!("next: {program} resume {run}"),
-    });
+    match (plan.landings.is_finished(), plan.landings.path()) {
+        (true, Some(path)) => lines.push(format!("next: {program} review {}", quoted(path))),
+        (true, None) => {}
+        (false, _) => lines.push(format!("next: {program} resume {run}")),
+    }
     joined(&lines)
+}
+
+/// `plan.md`, `3 files`.
+fn named(plan: &Plan, diff: &Diff) -> String {
+    plan.path().map_or_else(|| counted(diff.files.len(), "file"), String::from)
+}
+
+fn having(plan: &Plan) -> String {
+    plan.path().map_or_else(|| "the files have".to_string(), |path| format!("{path} has"))
+}
+
+fn had(plan: &Plan) -> String {
+    format!("{} had", plan.path().unwrap_or("the files"))
 }
 
 /// What becomes of the findings.

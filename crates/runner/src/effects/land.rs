@@ -26,6 +26,7 @@ use crate::{
     fault,
     files::{Replacement, write_atomically},
     merging::{hunks, three_way},
+    refs,
     subject::is_plain,
 };
 
@@ -103,16 +104,22 @@ async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
         Err(why) => return Ok(refused(why)),
     };
     for _ in 0..TRIES {
-        let this = candidate.clone();
-        let (ours, merged) = match aside(move || merge(&this)).await? {
-            Try::Ended(reply) => return Ok(reply),
-            Try::Merged { ours, merged } => (ours, merged),
-        };
+        let (this, at) = (candidate.clone(), world.clone());
+        let (ours, merged) =
+            match aside(move || merge(&this).inspect(|ended| given_to_git(&at, &this, ended))).await? {
+                Try::Ended(reply) => return Ok(reply),
+                Try::Merged { ours, merged } => (ours, merged),
+            };
         if let Some(why) = check(world, &candidate, &verify, &merged).await? {
             return Ok(refused(why));
         }
-        let this = candidate.clone();
-        if let Some(reply) = aside(move || put(&this, &ours, merged)).await? {
+        let (this, at) = (candidate.clone(), world.clone());
+        let put = aside(move || {
+            let reply = put(&this, &ours, merged)?.map(Try::Ended);
+            reply.iter().for_each(|ended| given_to_git(&at, &this, ended));
+            Ok(reply)
+        });
+        if let Some(Try::Ended(reply)) = put.await? {
             return Ok(reply);
         }
     }
@@ -155,7 +162,7 @@ fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, R
     }
     let real = world.project.root().join(&path);
     let original = world.project.originals(&world.run).join(&path);
-    let checkpoints = Checkpoints::of(&world.project, &world.run, &path);
+    let checkpoints = Checkpoints::of(&world.project, &world.run);
     let at = landing.at.clone();
     Ok(Ok(Candidate { base, copy, path, real, original, checkpoints, at, theirs }))
 }
@@ -196,17 +203,18 @@ fn merge(candidate: &Candidate) -> io::Result<Try> {
 /// Replaces the file. None: somebody edited it while the checks ran, and is not overwritten.
 fn put(candidate: &Candidate, ours: &str, merged: String) -> io::Result<Option<Reply>> {
     let hunks = hunks(ours, &merged);
-    let change = Change { before: ours.to_string(), after: merged };
+    let change =
+        Change { path: candidate.path.clone(), before: Some(ours.to_string()), after: Some(merged.clone()) };
     // First of all: whatever is found to have landed can be taken back.
-    let kept = candidate.checkpoints.keep(&candidate.at, &change)?;
-    let intent = Intent { after: Hash::of(change.after.as_bytes()), hunks: hunks.clone() };
+    let kept = candidate.checkpoints.keep(&candidate.at, std::slice::from_ref(&change))?;
+    let intent = Intent { after: Hash::of(merged.as_bytes()), hunks: hunks.clone() };
     let json = serde_json::to_vec(&intent).map_err(io::Error::other)?;
     write_atomically(&intent_path(&candidate.copy), &json)?;
     // The text as it was before this run touched it stays at hand.
     if !candidate.original.exists() {
         write_atomically(&candidate.original, ours.as_bytes())?;
     }
-    let replacement = Replacement::prepare(&candidate.real, change.after.as_bytes())?;
+    let replacement = Replacement::prepare(&candidate.real, merged.as_bytes())?;
     // The last look stands right before the rename.
     if fs::read_to_string(&candidate.real)? != ours {
         candidate.checkpoints.forget(&candidate.at, kept)?;
@@ -215,7 +223,16 @@ fn put(candidate: &Candidate, ours: &str, merged: String) -> io::Result<Option<R
     fault::point("landing", "before");
     replacement.put()?;
     fault::point("landing", "after");
-    Ok(Some(Reply::Landed { hunks, hash: intent.after, text: change.after, files: Vec::new() }))
+    Ok(Some(Reply::Landed { hunks, hash: intent.after, text: merged, files: Vec::new() }))
+}
+
+/// What has landed can be looked at with git, too, where there is one. Nothing depends on it.
+fn given_to_git(world: &World, candidate: &Candidate, ended: &Try) {
+    if let Try::Ended(Reply::Landed { .. }) = ended
+        && let Ok(changes) = candidate.checkpoints.changes(&candidate.at)
+    {
+        let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
+    }
 }
 
 fn intent_path(copy: &Copy) -> PathBuf {
