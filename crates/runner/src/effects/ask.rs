@@ -26,7 +26,7 @@ use tribunal_supervise::{Command, Deadlines, Ended, How, StartError};
 
 use super::{Performed, World, world_fault};
 use crate::{
-    copies::{Copy, patch_hash},
+    copies::{Copy, Source, patch_hash},
     merging::unified,
 };
 
@@ -98,21 +98,29 @@ fn prepare(world: &World, key: &Key, task: &Task) -> Result<(Copy, String, Optio
         Workplace::Frozen { by } => {
             let copy = Copy::at(world.project.desk(&world.run, by));
             // A reviewer that wrote into the shared copy must not change what the next one reads.
-            copy.restore(path).map_err(|cause| format!("the frozen copy: {cause}"))?;
+            copy.restore().map_err(|cause| format!("the frozen copy: {cause}"))?;
             copy
         }
         Workplace::Private => {
             let copy = next_attempt(world.project.desk(&world.run, key));
-            copy.make(world.project.root(), path).map_err(|cause| format!("no private copy: {cause}"))?;
+            let files = [path.to_string()];
+            let source = Source { root: world.project.root(), files: &files, tree: None, seeds: &[] };
+            copy.make(&source).map_err(|cause| format!("no private copy: {cause}"))?;
             copy
         }
     };
     if !copy.is_complete() {
         return Err(format!("the copy {} is gone", copy.folder().display()));
     }
-    let text = copy.base().map_err(|cause| format!("the copy of {path}: {cause}"))?;
+    let text = base(&copy, path).map_err(|cause| format!("the copy of {path}: {cause}"))?;
     let template = world.project.template(&prompt::file_name(task.brief.role))?;
     Ok((copy, text, template))
+}
+
+/// The subject's text as it was when the copy was made.
+pub(super) fn base(copy: &Copy, path: &str) -> std::io::Result<String> {
+    let bytes = copy.base(path)?.ok_or(std::io::ErrorKind::NotFound)?;
+    String::from_utf8(bytes).map_err(std::io::Error::other)
 }
 
 /// A new folder for every try: an agent of an earlier life that still writes cannot disturb this one.
@@ -310,7 +318,7 @@ fn patch(
     // A link would show what it leads to.
     let plain = std::fs::symlink_metadata(&new).is_ok_and(|meta| meta.is_file());
     let diff = match std::fs::read_to_string(&new) {
-        Ok(new) if plain => unified(path, &copy.base()?, &new),
+        Ok(new) if plain => unified(path, &base(copy, path)?, &new),
         _ => String::new(),
     };
     let diff = world.masker.mask(&diff).into_owned().into_bytes();

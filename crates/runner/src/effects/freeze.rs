@@ -7,7 +7,10 @@ use tribunal_core::{
 };
 
 use super::{World, world_fault};
-use crate::{copies::Copy, subject};
+use crate::{
+    copies::{Copy, Source},
+    subject,
+};
 
 pub(super) fn perform(world: &World, key: &Key, subject: &Subject) -> Reply {
     let Some(path) = subject.path() else {
@@ -18,7 +21,9 @@ pub(super) fn perform(world: &World, key: &Key, subject: &Subject) -> Reply {
         return world_fault(problem.to_string());
     }
     let copy = Copy::at(world.project.desk(&world.run, key));
-    if let Err(cause) = copy.make(world.project.root(), path) {
+    let files = [path.to_string()];
+    let source = Source { root: world.project.root(), files: &files, tree: None, seeds: &[] };
+    if let Err(cause) = copy.make(&source) {
         return world_fault(format!("a copy of {path} could not be made: {cause}"));
     }
     // What the reviewers will read is what is recorded, whatever happens to the original meanwhile.

@@ -19,10 +19,10 @@ use tribunal_core::{
 };
 use tribunal_supervise::{Deadlines, How};
 
-use super::{World, world_fault};
+use super::{World, ask, world_fault};
 use crate::{
     checkpoints::{At, Change, Checkpoints},
-    copies::{Copy, patch_hash},
+    copies::{Copy, Source, patch_hash},
     fault,
     files::{Replacement, write_atomically},
     merging::{hunks, three_way},
@@ -143,7 +143,7 @@ fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, R
     if !fs::symlink_metadata(&new)?.is_file() {
         return Ok(Err(Refusal::Lost { detail: format!("it put something else in the place of {path}") }));
     }
-    let base = copy.base()?;
+    let base = ask::base(&copy, &path)?;
     let Ok(theirs) = String::from_utf8(fs::read(new)?) else {
         return Ok(Err(Refusal::Lost { detail: format!("what it made of {path} is no UTF-8") }));
     };
@@ -248,7 +248,8 @@ async fn check(
     let court = Copy::at(candidate.copy.folder().with_extension("verify"));
     let (at, this, here, text) = (world.clone(), candidate.clone(), court.clone(), merged.to_string());
     aside(move || {
-        here.make(at.project.root(), &this.path)?;
+        let files = [this.path.clone()];
+        here.make(&Source { root: at.project.root(), files: &files, tree: None, seeds: &[] })?;
         fs::write(here.tree().join(&this.path), text)
     })
     .await?;
@@ -260,8 +261,7 @@ async fn check(
         }
     }
     // What a check left behind in its copy is nobody's problem.
-    let folder = court.folder().to_path_buf();
-    let _ = aside(move || fs::remove_dir_all(folder)).await;
+    let _ = aside(move || court.remove()).await;
     refusal
 }
 

@@ -32,7 +32,7 @@ use tribunal_core::{
 };
 use tribunal_supervise::{Command, Deadlines, MARK, Output};
 
-use crate::{checkpoints::At, host::Stop, mask::Masker, project::Project};
+use crate::{checkpoints::At, copies::git::LEADING_AWAY, host::Stop, mask::Masker, project::Project};
 
 pub(crate) use own_files::edits_in_tracker;
 pub(crate) use people::{answers_in_files, remove_page, unusable_answers};
@@ -74,6 +74,7 @@ impl World {
         let number = self.keeping.started.fetch_add(1, Ordering::Relaxed);
         let env = BTreeMap::from([
             ("GIT_CEILING_DIRECTORIES".to_string(), fence),
+            ("PWD".to_string(), folder.as_os_str().to_owned()),
             (RUN_VARIABLE.to_string(), self.run.as_str().into()),
             (MARK.to_string(), format!("{}{number}", self.keeping.mark).into()),
         ]);
@@ -82,8 +83,8 @@ impl World {
             args,
             folder,
             env,
-            // Variables that would lead git past that fence.
-            without: ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"].map(String::from).to_vec(),
+            // Variables that would lead git past that fence, or a shell out of the folder.
+            without: LEADING_AWAY.into_iter().chain(["OLDPWD"]).map(String::from).collect(),
             input: Vec::new(),
             deadlines: Deadlines { total: LONGEST, idle: LONGEST },
             grace: GRACE,
