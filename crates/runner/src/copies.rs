@@ -1,34 +1,138 @@
 //! Private copies: agents work in these and never in the person's tree.
 //!
 //! A copy holds the subject and its context: what git would track (or every ordinary file, where there is no git), up to a
-//! bound, else the subject's own folder. Symbolic links and names that are no UTF-8 are left out. A list of content hashes
-//! is kept beside it, so that afterwards every change is known, whatever an agent says.
+//! bound, else the subject's own folders; or a commit exactly as git stored it. The bytes are those of the person's files. Of
+//! symbolic links it has those that stay inside; names that are no UTF-8 are left out, and whatever is left out is said. A
+//! copy has a git of its own where that is simple ([`own_git`]). A list of content hashes is kept beside it, so that afterwards
+//! every change is known, whatever an agent says.
+//!
+//! What goes into a copy is found in [`listing`] (the work tree) and [`stored`] (a commit), and copied in [`fill`]; here it is
+//! compared and put back. Landing a change is `effects::land`'s.
+
+mod fill;
+pub(crate) mod git;
+mod listing;
+mod own_git;
+mod remarks;
+mod since;
+mod stamps;
+mod stored;
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs::{self, Metadata},
+    io,
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
+use serde::{Deserialize, Serialize};
 use tribunal_core::ids::Hash;
 
 use crate::{files::write_atomically, subject::is_plain};
+use fill::Copier;
+use listing::Bounds;
+pub(crate) use since::{Moved, Watch, clear, release, retain};
+use stamps::Stamp;
 
 /// More than this is not copied for every task.
-const MOST_FILES: usize = 5_000;
-const MOST_BYTES: u64 = 128 << 20;
-/// Never part of a copy, and never part of a patch: what tools leave behind when they run.
+const MOST: Bounds = Bounds { files: 20_000, bytes: 512 << 20 };
+/// Never part of a patch, and of a copy only if git tracks it or it was asked for: what tools leave behind when they run.
 const NEVER: [&str; 7] =
     [".git", ".tribunal", "node_modules", "target", "__pycache__", ".pytest_cache", ".venv"];
 
+/// What agent clients need and people often ignore.
+pub(crate) const AGENT_FILES: [&str; 14] = [
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".opencode",
+    ".github/copilot-instructions.md",
+    ".mcp.json",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "GEMINI.md",
+    "_bmad",
+    ".bmad-core",
+    "opencode.json",
+];
+
 /// Relative path to content hash.
 pub(crate) type Manifest = BTreeMap<String, Hash>;
+
+/// What a copy is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub root: &'a Path,
+    /// The subject's files, relative; they are always in the copy, and their texts as they were are kept. One that is not there
+    /// is fine: a change may have deleted it.
+    pub files: &'a [String],
+    /// None: the work tree as it is. Some: a commit or tree of git, exactly as stored.
+    pub tree: Option<&'a str>,
+    /// Ignored files and folders that agents need, relative; missing ones are fine.
+    pub seeds: &'a [String],
+}
+
+/// A copy was made.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// What was left out of the context and why, in a line each.
+    pub remarks: Vec<String>,
+}
 
 /// A finished copy on disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
     folder: PathBuf,
+}
+
+/// A copied file or link, as it was when the copy was made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    stamp: Stamp,
+    hash: Hash,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    link: bool,
+}
+
+/// All that was copied.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    files: BTreeMap<String, Kept>,
+    /// Whether it was copied from the person's work tree.
+    from_work_tree: bool,
+    /// Whether it has all that git lists.
+    whole: bool,
+}
+
+/// A file of the subject, as it was when the copy was made.
+#[derive(Serialize, Deserialize)]
+enum Base {
+    Absent,
+    /// Its bytes are in the file of this number.
+    File {
+        number: usize,
+        kept: Kept,
+    },
+    Link {
+        target: String,
+        kept: Kept,
+    },
+}
+
+impl Base {
+    fn kept(&self) -> Option<&Kept> {
+        match self {
+            Base::Absent => None,
+            Base::File { kept, .. } | Base::Link { kept, .. } => Some(kept),
+        }
+    }
 }
 
 impl Copy {
@@ -48,76 +152,263 @@ impl Copy {
         self.folder.join("manifest.json")
     }
 
+    fn base_path(&self, name: &str) -> PathBuf {
+        self.folder.join("base").join(name)
+    }
+
     /// A copy without its list was being made when something died; it counts as not there.
     pub fn is_complete(&self) -> bool {
         self.manifest_path().is_file()
     }
 
-    /// Copies `subject` (relative) and its context from `root`.
-    pub fn make(&self, root: &Path, subject: &str) -> io::Result<()> {
-        if !is_plain(subject) {
-            return Err(io::Error::other(format!("{subject} does not stay in the project")));
+    /// Copies the subject and its context.
+    pub fn make(&self, source: &Source<'_>) -> io::Result<Made> {
+        self.make_within(source, MOST)
+    }
+
+    fn make_within(&self, source: &Source<'_>, bounds: Bounds) -> io::Result<Made> {
+        for file in source.files {
+            if file.is_empty() || !is_plain(file) || is_never_copied(file) {
+                return Err(io::Error::other(format!("{file} is no file of the project")));
+            }
         }
-        if self.folder.exists() {
-            fs::remove_dir_all(&self.folder)?;
-        }
-        let mut manifest = Manifest::new();
+        self.remove()?;
         let tree = self.tree();
-        for path in context(root, subject) {
-            let from = root.join(&path);
-            // A file that vanished or cannot be read is not part of the context; the subject itself must be.
-            let bytes = match fs::read(&from) {
-                Ok(bytes) => bytes,
-                Err(cause) if path == subject => return Err(cause),
-                Err(_) => continue,
+        fs::create_dir_all(&tree)?;
+        let mut copier = Copier::new(source, &tree)?;
+        match source.tree {
+            None => copier.work_tree(bounds)?,
+            Some(name) => copier.stored(name, bounds)?,
+        }
+        let Copier { seen, remarks, files, whole, .. } = copier;
+        self.keep_subject(source.files, &files)?;
+        let from_work_tree = source.tree.is_none();
+        if from_work_tree {
+            // It saves time; without it everything is still right.
+            let _ = seen.save();
+        }
+        let json = serde_json::to_vec(&Record { files, from_work_tree, whole }).map_err(io::Error::other)?;
+        write_atomically(&self.manifest_path(), &json)?;
+        Ok(Made { remarks: remarks.into_lines() })
+    }
+
+    /// Keeps the subject's files beside the copy.
+    fn keep_subject(&self, subject: &[String], files: &BTreeMap<String, Kept>) -> io::Result<()> {
+        fs::create_dir_all(self.folder.join("base"))?;
+        let mut bases = BTreeMap::new();
+        for (number, path) in subject.iter().enumerate() {
+            let here = self.tree().join(path);
+            let base = match files.get(path).cloned() {
+                None => Base::Absent,
+                Some(kept) if kept.link => {
+                    let target = fs::read_link(here)?.to_string_lossy().into_owned();
+                    Base::Link { target, kept }
+                }
+                Some(kept) => {
+                    let to = self.base_path(&number.to_string());
+                    fs::copy(&here, &to)?;
+                    own_git::keep_time(&fs::metadata(&here)?, &to)?;
+                    Base::File { number, kept }
+                }
             };
-            let to = tree.join(&path);
-            if let Some(folder) = to.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            fs::write(&to, &bytes)?;
-            if let Ok(meta) = fs::metadata(&from) {
-                fs::set_permissions(&to, meta.permissions())?;
-            }
-            manifest.insert(path, Hash::of(&bytes));
+            bases.insert(path.clone(), base);
         }
-        let base = fs::read(tree.join(subject))?;
-        fs::write(self.folder.join("base"), base)?;
-        let json = serde_json::to_vec(&manifest).map_err(io::Error::other)?;
-        write_atomically(&self.manifest_path(), &json)
+        fs::write(self.base_path("names.json"), serde_json::to_vec(&bases).map_err(io::Error::other)?)
     }
 
-    /// Puts the subject back as it was, if somebody changed it.
-    pub fn restore(&self, subject: &str) -> io::Result<()> {
-        let base = self.base()?;
-        let path = self.tree().join(subject);
-        if fs::read(&path).is_ok_and(|now| now == base.as_bytes()) {
-            return Ok(());
-        }
-        write_atomically(&path, base.as_bytes())
+    fn bases(&self) -> io::Result<BTreeMap<String, Base>> {
+        serde_json::from_slice(&fs::read(self.base_path("names.json"))?).map_err(io::Error::other)
     }
 
-    /// The subject as it was when the copy was made.
-    pub fn base(&self) -> io::Result<String> {
-        fs::read_to_string(self.folder.join("base"))
+    fn record(&self) -> io::Result<Record> {
+        serde_json::from_slice(&fs::read(self.manifest_path())?).map_err(io::Error::other)
+    }
+
+    /// From when on agents were at work, by the file system's clock.
+    fn done(&self) -> io::Result<i64> {
+        Ok(Stamp::of(&fs::metadata(self.manifest_path())?).moment())
+    }
+
+    /// Puts back every file of the subject that somebody changed, removed or added.
+    pub fn restore(&self) -> io::Result<()> {
+        let done = self.done()?;
+        for (path, base) in &self.bases()? {
+            let was = base.kept();
+            if self.hash_at(path, was, done)? != was.map(|kept| kept.hash.clone()) {
+                self.put_back(path, base)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_back(&self, path: &str, base: &Base) -> io::Result<()> {
+        let here = self.tree().join(path);
+        // A link in the place of a folder would lead what is written here to elsewhere.
+        let mut folder = self.tree();
+        for part in Path::new(path).parent().into_iter().flat_map(Path::components) {
+            folder.push(part);
+            if fs::symlink_metadata(&folder).is_ok_and(|meta| !meta.is_dir()) {
+                fs::remove_file(&folder)?;
+            }
+        }
+        fs::create_dir_all(folder)?;
+        match fs::symlink_metadata(&here) {
+            Ok(meta) if meta.is_dir() => fs::remove_dir_all(&here)?,
+            // An ordinary file is replaced in one go, since others may be reading it.
+            Ok(meta) if !meta.is_file() || !matches!(base, Base::File { .. }) => fs::remove_file(&here)?,
+            _ => {}
+        }
+        match base {
+            Base::Absent => Ok(()),
+            Base::Link { target, .. } => symlink(target, here),
+            Base::File { number, .. } => {
+                let kept = self.base_path(&number.to_string());
+                let meta = fs::metadata(&kept)?;
+                write_atomically(&here, &fs::read(kept)?)?;
+                fs::set_permissions(&here, meta.permissions())?;
+                own_git::keep_time(&meta, &here)
+            }
+        }
+    }
+
+    /// A file of the subject as it was when the copy was made; None: it was not there, or was a link.
+    pub fn base(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        match self.bases()?.get(path) {
+            Some(Base::File { number, .. }) => fs::read(self.base_path(&number.to_string())).map(Some),
+            Some(Base::Absent | Base::Link { .. }) => Ok(None),
+            None => Err(io::Error::other(format!("{path} is no file of the subject"))),
+        }
+    }
+
+    /// Whether a file was there when the copy was made.
+    pub fn had(&self, path: &str) -> io::Result<bool> {
+        Ok(self.record()?.files.contains_key(path))
     }
 
     /// What differs from the copy as it was made: path to new hash, None for deleted.
     pub fn changes(&self) -> io::Result<BTreeMap<String, Option<Hash>>> {
-        let manifest: Manifest =
-            serde_json::from_slice(&fs::read(self.manifest_path())?).map_err(io::Error::other)?;
+        let (record, done, bases) = (self.record()?, self.done()?, self.bases()?);
+        // The subject counts wherever it is.
+        let counts = |path: &str| bases.contains_key(path) || !is_left_behind(path);
         let mut changes: BTreeMap<String, Option<Hash>> = BTreeMap::new();
-        let now = hashes(&self.tree())?;
-        for (path, hash) in &now {
-            if manifest.get(path) != Some(hash) {
-                changes.insert(path.clone(), Some(hash.clone()));
+        let mut now = self.walk()?;
+        for path in bases.keys().filter(|path| is_left_behind(path)) {
+            if let Some(meta) = self.meta_at(path)? {
+                now.insert(path.clone(), meta);
             }
         }
-        for path in manifest.keys().filter(|path| !now.contains_key(*path)) {
+        for (path, meta) in &now {
+            let was = record.files.get(path);
+            let hash = hash_of(&self.tree().join(path), meta, was, done)?;
+            if was.map(|kept| &kept.hash) != Some(&hash) {
+                changes.insert(path.clone(), Some(hash));
+            }
+        }
+        for path in record.files.keys().filter(|path| counts(path) && !now.contains_key(*path)) {
             changes.insert(path.clone(), None);
         }
         Ok(changes)
     }
+
+    /// All that is there and could be part of a patch.
+    fn walk(&self) -> io::Result<BTreeMap<String, Metadata>> {
+        let tree = self.tree();
+        let mut found = BTreeMap::new();
+        let mut folders = vec![tree.clone()];
+        while let Some(folder) = folders.pop() {
+            for item in fs::read_dir(&folder)? {
+                let item = item?;
+                let (kind, path) = (item.file_type()?, item.path());
+                if !kind.is_dir() {
+                    let name = path.strip_prefix(&tree).unwrap_or(&path).to_string_lossy().into_owned();
+                    found.insert(name, item.metadata()?);
+                } else if !NEVER.iter().any(|never| item.file_name() == *never) {
+                    folders.push(path);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn hash_at(&self, path: &str, was: Option<&Kept>, done: i64) -> io::Result<Option<Hash>> {
+        let Some(meta) = self.meta_at(path)? else { return Ok(None) };
+        hash_of(&self.tree().join(path), &meta, was, done).map(Some)
+    }
+
+    /// Of what is there, unless it is a folder. What lies behind a link is not there.
+    fn meta_at(&self, path: &str) -> io::Result<Option<Metadata>> {
+        let mut here = self.tree();
+        let mut parts = Path::new(path).components().peekable();
+        while let Some(part) = parts.next() {
+            here.push(part);
+            match fs::symlink_metadata(&here) {
+                Ok(meta) if parts.peek().is_none() => return Ok((!meta.is_dir()).then_some(meta)),
+                Ok(meta) if meta.is_dir() => {}
+                Ok(_) => return Ok(None),
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(cause) => return Err(cause),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The files that were copied from the person's work tree, for noticing who writes past the copy.
+    fn seen(&self) -> io::Result<Manifest> {
+        let Record { files, from_work_tree, .. } = self.record()?;
+        let seen = files.into_iter().filter(|(_, kept)| from_work_tree && !kept.link);
+        Ok(seen.map(|(path, kept)| (path, kept.hash)).collect())
+    }
+
+    /// Takes the copy away, whatever an agent did to its permissions.
+    pub fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.folder) {
+            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
+                open_folders(&self.folder)?;
+                fs::remove_dir_all(&self.folder)
+            }
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Makes every folder one that its owner may empty.
+fn open_folders(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    for item in fs::read_dir(folder)? {
+        let item = item?;
+        if item.file_type()?.is_dir() {
+            open_folders(&item.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads only what may have changed.
+fn hash_of(path: &Path, meta: &Metadata, was: Option<&Kept>, done: i64) -> io::Result<Hash> {
+    let stamp = Stamp::of(meta);
+    match was {
+        Some(was) if was.stamp == stamp && stamp.is_older_than(done) => Ok(was.hash.clone()),
+        _ if meta.is_file() => Ok(Hash::of(&fs::read(path)?)),
+        _ if meta.is_symlink() => Ok(link_hash(&fs::read_link(path)?.to_string_lossy())),
+        // What an agent made that is no ordinary file still counts as a change, under a hash of its own.
+        _ => Ok(Hash::new("special")),
+    }
+}
+
+/// No file has the same one.
+fn link_hash(target: &str) -> Hash {
+    Hash::new(format!("link to {}", Hash::of(target.as_bytes())))
+}
+
+/// What is git's and ours, at any depth.
+fn is_never_copied(path: &str) -> bool {
+    path.split('/').any(|part| part.eq_ignore_ascii_case(".git") || part == ".tribunal")
+}
+
+/// In a folder of what tools leave behind.
+fn is_left_behind(path: &str) -> bool {
+    path.rsplit_once('/').is_some_and(|(folder, _)| folder.split('/').any(|part| NEVER.contains(&part)))
 }
 
 /// One hash for a set of changes.
@@ -130,198 +421,4 @@ pub(crate) fn patch_hash(changes: &BTreeMap<String, Option<Hash>>) -> Hash {
         text.push('\n');
     }
     Hash::of(text.as_bytes())
-}
-
-fn hashes(tree: &Path) -> io::Result<Manifest> {
-    let mut found = Manifest::new();
-    let mut folders = vec![tree.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for item in fs::read_dir(&folder)? {
-            let item = item?;
-            let kind = item.file_type()?;
-            let path = item.path();
-            if kind.is_dir() {
-                if !NEVER.iter().any(|never| item.file_name() == *never) {
-                    folders.push(path);
-                }
-                continue;
-            }
-            // What an agent made that is no ordinary file still counts as a change, under a hash of its own.
-            let hash = if kind.is_file() { Hash::of(&fs::read(&path)?) } else { Hash::new("special") };
-            let name = path.strip_prefix(tree).unwrap_or(&path).to_string_lossy().into_owned();
-            found.insert(name, hash);
-        }
-    }
-    Ok(found)
-}
-
-/// The files to copy, the subject always among them.
-fn context(root: &Path, subject: &str) -> Vec<String> {
-    let all = tracked(root).unwrap_or_else(|| walk(root, usize::MAX));
-    let fits = |files: &[String]| {
-        let size = |path: &String| fs::metadata(root.join(path)).map_or(0, |meta| meta.len());
-        files.len() <= MOST_FILES && files.iter().map(size).sum::<u64>() <= MOST_BYTES
-    };
-    let mut files = all;
-    if !fits(&files) {
-        let own = Path::new(subject).parent().unwrap_or(Path::new(""));
-        files = walk(&root.join(own), 1)
-            .into_iter()
-            .filter_map(|name| own.join(name).to_str().map(String::from))
-            .collect();
-        if !fits(&files) {
-            files.clear();
-        }
-    }
-    if !files.iter().any(|path| path == subject) {
-        files.push(subject.to_string());
-    }
-    files
-}
-
-/// What git would track: committed, staged and new, without what is ignored. None where git cannot say.
-fn tracked(root: &Path) -> Option<Vec<String>> {
-    let output = git(root)
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let names = output.stdout.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
-    let ordinary = |name: &&str| {
-        let plain = fs::symlink_metadata(root.join(name)).is_ok_and(|meta| meta.is_file());
-        plain && !name.split('/').any(|part| NEVER.contains(&part))
-    };
-    Some(names.filter(|name| !name.is_empty()).filter(ordinary).map(String::from).collect())
-}
-
-/// Git, asked something about a project that may be a stranger's: nothing in its configuration gets to run a program, and a
-/// folder that merely looks like a repository is not one.
-pub(crate) fn git(root: &Path) -> Command {
-    let mut git = Command::new("git");
-    git.arg("--no-optional-locks");
-    for setting in [
-        "core.fsmonitor=false",
-        "core.hooksPath=/dev/null",
-        "core.pager=cat",
-        "safe.bareRepository=explicit",
-        "protocol.allow=never",
-    ] {
-        git.args(["-c", setting]);
-    }
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_COMMON_DIR",
-        "GIT_CONFIG_PARAMETERS",
-        "GIT_CONFIG_COUNT",
-    ] {
-        git.env_remove(name);
-    }
-    git.current_dir(root).env("LC_ALL", "C").stdin(Stdio::null()).stderr(Stdio::null());
-    git
-}
-
-/// Ordinary files below a folder, down to `depth` folders.
-fn walk(root: &Path, depth: usize) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut folders = vec![(root.to_path_buf(), 1)];
-    while let Some((folder, level)) = folders.pop() {
-        for item in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let name = item.file_name();
-            let Ok(kind) = item.file_type() else { continue };
-            if NEVER.iter().any(|never| name == *never) {
-                continue;
-            }
-            if kind.is_dir() && level < depth {
-                folders.push((item.path(), level + 1));
-            } else if kind.is_file()
-                && let Some(path) = item.path().strip_prefix(root).ok().and_then(Path::to_str)
-            {
-                found.push(path.to_string());
-            }
-            if found.len() > MOST_FILES {
-                return found;
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn project() -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (path, text) in [
-            ("docs/prd.md", "one\n"),
-            ("docs/other.md", "two\n"),
-            ("node_modules/x.js", "no"),
-            (".tribunal/j", "no"),
-        ] {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        std::os::unix::fs::symlink("/etc/passwd", root.path().join("docs/link")).unwrap();
-        root
-    }
-
-    #[test]
-    fn a_copy_has_the_context_and_nothing_that_leads_outside() {
-        let root = project();
-        let copy = Copy::at(root.path().join(".tribunal/work/x"));
-        copy.make(root.path(), "docs/prd.md").unwrap();
-        let names: Vec<String> = hashes(&copy.tree()).unwrap().into_keys().collect();
-        assert_eq!(names, ["docs/other.md", "docs/prd.md"]);
-        assert_eq!(copy.changes().unwrap(), BTreeMap::new());
-    }
-
-    #[test]
-    fn every_change_is_seen_whatever_an_agent_says() {
-        let root = project();
-        let copy = Copy::at(root.path().join(".tribunal/work/x"));
-        copy.make(root.path(), "docs/prd.md").unwrap();
-        fs::write(copy.tree().join("docs/prd.md"), "changed\n").unwrap();
-        fs::remove_file(copy.tree().join("docs/other.md")).unwrap();
-        std::os::unix::fs::symlink("/etc", copy.tree().join("way-out")).unwrap();
-        let changes = copy.changes().unwrap();
-        assert_eq!(changes.keys().collect::<Vec<_>>(), ["docs/other.md", "docs/prd.md", "way-out"]);
-        assert_eq!(copy.base().unwrap(), "one\n");
-    }
-
-    #[test]
-    fn a_stranger_s_repository_gets_nothing_to_run() {
-        let root = project();
-        let own = root.path().join("owned");
-        let watcher = format!("touch '{}'", own.display());
-        let git = |args: &[&str]| Command::new("git").args(args).current_dir(root.path()).output().unwrap();
-        git(&["init", "-q"]);
-        git(&["config", "core.fsmonitor", &watcher]);
-        // The other way: a folder that was committed and looks like a repository of its own.
-        let fake = root.path().join("docs");
-        for folder in ["objects", "refs"] {
-            fs::create_dir_all(fake.join(folder)).unwrap();
-        }
-        fs::write(fake.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-        let config =
-            format!("[core]\nrepositoryformatversion = 0\nworktree = ..\nfsmonitor = \"{watcher}\"\n");
-        fs::write(fake.join("config"), config).unwrap();
-        assert!(context(root.path(), "docs/prd.md").contains(&"docs/prd.md".to_string()));
-        assert!(context(&fake, "prd.md").contains(&"prd.md".to_string()));
-        assert!(!own.exists(), "the project's own configuration ran a program");
-    }
-
-    #[test]
-    fn ignored_files_stay_out_and_an_ignored_subject_stays_in() {
-        let root = project();
-        let git = |args: &[&str]| Command::new("git").args(args).current_dir(root.path()).output().unwrap();
-        git(&["init", "-q"]);
-        fs::write(root.path().join(".gitignore"), "docs/\n.tribunal/\n").unwrap();
-        let found = context(root.path(), "docs/prd.md");
-        assert!(found.contains(&"docs/prd.md".to_string()), "{found:?}");
-        assert!(!found.contains(&"docs/other.md".to_string()), "{found:?}");
-    }
 }

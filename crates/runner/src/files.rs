@@ -55,6 +55,14 @@ impl<'a> Replacement<'a> {
         Ok(Replacement { path, temporary })
     }
 
+    /// Whether it is to be a program.
+    pub fn executable(self, yes: bool) -> io::Result<Replacement<'a>> {
+        if yes {
+            self.temporary.as_file().set_permissions(permissions(0o755))?;
+        }
+        Ok(self)
+    }
+
     pub fn put(self) -> io::Result<()> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         fault::point(&format!("write:{name}"), "before");

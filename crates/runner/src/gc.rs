@@ -222,7 +222,7 @@ fn holds_only_copies(folder: &Path) -> bool {
 /// Temporary files of dead processes, where Tribunal writes: beside subjects, trackers, decisions and originals. A journal
 /// may have come with a clone: what it names outside the project is not looked at.
 fn litter(project: &Project, views: &BTreeMap<RunId, RunView>) -> Vec<PathBuf> {
-    let mut places = BTreeSet::from([project.home()]);
+    let mut places = BTreeSet::from([project.home(), project.home().join("work")]);
     for (run, view) in views {
         let Some(settings) = &view.settings else { continue };
         places.extend(files::places(project, run, settings));
@@ -272,6 +272,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::copies::Source;
 
     /// A project with a journal without runs, and something beside it that is not ours.
     fn project() -> (tempfile::TempDir, Project) {
@@ -286,7 +287,8 @@ mod tests {
 
     fn copy(project: &Project, path: &str) {
         fs::write(project.root().join("plan.md"), "# Plan\n").unwrap();
-        Copy::at(project.home().join("work").join(path)).make(project.root(), "plan.md").unwrap();
+        let source = Source { root: project.root(), files: &["plan.md".to_string()], tree: None, seeds: &[] };
+        Copy::at(project.home().join("work").join(path)).make(&source).unwrap();
     }
 
     #[test]

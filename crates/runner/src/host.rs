@@ -21,6 +21,7 @@ use tribunal_core::{
 use tribunal_store::StoreError;
 
 use crate::{
+    copies,
     effects::{Performed, World, answers_in_files, edits_in_tracker, perform, remove_page, world_fault},
     journal::{Journal, split},
 };
@@ -192,7 +193,7 @@ impl Host<'_> {
         desk.crossed(at);
         let work = self.world.project.work(&self.world.run);
         // No effect of a later stretch refers to these copies.
-        let _ = task::spawn_blocking(move || std::fs::remove_dir_all(work)).await;
+        let _ = task::spawn_blocking(move || copies::clear(&work)).await;
         Ok(state)
     }
 

@@ -12,6 +12,7 @@ mod effects;
 mod fault;
 mod files;
 pub mod gc;
+pub mod git;
 pub mod host;
 pub mod journal;
 pub mod landings;

@@ -11,6 +11,31 @@ pub(crate) fn three_way(base: &str, ours: &str, theirs: &str) -> Result<String, 
     merged(base, ours, theirs).map_err(|conflicts| conflicts.first().map_or(1, |lines| lines.first))
 }
 
+/// Where both sides changed something, and what each has there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    /// In `ours`, from 1.
+    pub line: u32,
+    pub ours: String,
+    pub theirs: String,
+}
+
+/// The same. Err: the first place where both changed something.
+pub(crate) fn merge(base: &str, ours: &str, theirs: &str) -> Result<String, Conflict> {
+    let merge = TextMerge::from_lines(base, ours, theirs);
+    let part = |text: &str, lines: Range<usize>| -> String {
+        text.split_inclusive('\n').skip(lines.start).take(lines.len()).collect()
+    };
+    match merge.conflicts().next() {
+        None => Ok(merge.to_string()),
+        Some(region) => Err(Conflict {
+            line: region.ours_range().start as u32 + 1,
+            ours: part(ours, region.ours_range()),
+            theirs: part(theirs, region.theirs_range()),
+        }),
+    }
+}
+
 /// Lines of a text, both ends included; they count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lines {
@@ -68,12 +93,7 @@ pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
         .collect()
 }
 
-/// For people.
-pub(crate) fn unified(path: &str, old: &str, new: &str) -> String {
-    patch(path, Some(old), Some(new))
-}
-
-/// The same of a file that may come or go. None: it is not there.
+/// For people. The file may come or go; None: it is not there.
 pub(crate) fn patch(path: &str, old: Option<&str>, new: Option<&str>) -> String {
     let side = |side: &str, text: Option<&str>| match text {
         Some(_) => c_quoted(&format!("{side}/{path}")),
@@ -111,6 +131,12 @@ pub(crate) fn c_quoted(path: &str) -> String {
     quoted + "\""
 }
 
+/// The same for files that are not called the same, or were not there (`/dev/null`).
+pub(crate) fn unified_as(old_name: &str, new_name: &str, old: &str, new: &str) -> String {
+    let diff = TextDiff::from_lines(old, new);
+    diff.unified_diff().header(old_name, new_name).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +160,12 @@ mod tests {
     #[test]
     fn two_changes_of_one_line_are_a_conflict_at_that_line() {
         assert_eq!(three_way(BASE, "1\n2\nA\n4\n5\n6\n", "1\n2\nB\n4\n5\n6\n"), Err(3));
+    }
+
+    #[test]
+    fn a_conflict_shows_both_sides() {
+        let conflict = merge(BASE, "1\n2\nA\nAA\n4\n5\n6\n", "1\n2\nB\n4\n5\n6\n").unwrap_err();
+        assert_eq!(conflict, Conflict { line: 3, ours: "A\nAA\n".into(), theirs: "B\n".into() });
     }
 
     #[test]

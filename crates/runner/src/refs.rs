@@ -24,7 +24,6 @@ use tribunal_store::Store;
 
 use crate::{
     checkpoints::{At, Change, Checkpoints},
-    copies,
     merging::c_quoted,
     project::Project,
     undo::listed,
@@ -262,7 +261,7 @@ fn quoted(path: &str) -> String {
 }
 
 fn git(root: &Path) -> Command {
-    let mut git = copies::git(root);
+    let mut git = crate::git::git(root);
     git.stderr(Stdio::piped());
     git
 }

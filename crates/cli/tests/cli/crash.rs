@@ -62,7 +62,7 @@ fn result(sandbox: &Sandbox) -> Result {
 /// Agent calls so far, by task.
 fn calls(sandbox: &Sandbox) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
-    for task in std::fs::read_to_string(sandbox.path("calls")).unwrap_or_default().lines() {
+    for task in std::fs::read_to_string(sandbox.path("../calls")).unwrap_or_default().lines() {
         *calls.entry(task.to_string()).or_default() += 1;
     }
     calls
@@ -80,7 +80,7 @@ fn recorded(sandbox: &Sandbox) -> BTreeSet<String> {
 
 fn review(sandbox: &Sandbox, args: &[&str], fault: &str) -> std::process::Output {
     let mut command = sandbox.command(args);
-    command.env("TRIBUNAL_CALLS", sandbox.path("calls")).env("TRIBUNAL_FAULT", fault).output().unwrap()
+    command.env("TRIBUNAL_CALLS", sandbox.path("../calls")).env("TRIBUNAL_FAULT", fault).output().unwrap()
 }
 
 /// Runs with a kill at `fault`, resumes, compares. False: the fault point did not come up in this run.

@@ -1,6 +1,7 @@
 //! Letting an agent do a task: workplace, prompt, process, answer, patch.
 
 use std::{
+    fs, io,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -19,15 +20,16 @@ use tribunal_core::{
     progress::Progress,
     reason::{Fault, FaultKind},
     settings::{AgentSpec, DriverSpec},
+    subject::Subject,
     text::cut,
 };
 use tribunal_store::Store;
 use tribunal_supervise::{Command, Deadlines, Ended, How, StartError};
 
-use super::{Performed, World, world_fault};
+use super::{Performed, World, difference, freeze, strays, world_fault};
 use crate::{
-    copies::{Copy, patch_hash},
-    merging::unified,
+    copies::{Copy, Source, Watch, patch_hash},
+    merging,
 };
 
 /// Of what an agent prints while it works.
@@ -42,7 +44,7 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         let (world, key, task) = (world.clone(), key.clone(), task.clone());
         tokio::task::spawn_blocking(move || prepare(&world, &key, &task)).await
     };
-    let (copy, text, template) = match prepared {
+    let Prepared { bench, text, template } = match prepared {
         Ok(Ok(prepared)) => prepared,
         Ok(Err(problem)) => return Some(world_fault(problem).into()),
         Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
@@ -58,7 +60,7 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
     };
     let prompt_bytes = prompt.len();
     let masked_prompt = world.masker.mask(&prompt).into_owned();
-    let command = command(&world, agent, (&key, &task), copy.tree(), prompt);
+    let command = command(&world, agent, (&key, &task), bench.copy.tree(), prompt);
     let performed = match tribunal_supervise::run(command).await {
         Err(cause) => {
             let fault = cannot_start(agent, &cause);
@@ -70,7 +72,7 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {
             let (world, agent) = (world.clone(), agent.clone());
-            let read = move || read(&world, &agent, (&task, prompt_bytes), &copy, ended);
+            let read = move || read(&world, &agent, (&task, prompt_bytes), &bench, ended);
             match tokio::task::spawn_blocking(read).await {
                 Ok(performed) => performed,
                 Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
@@ -93,28 +95,60 @@ fn charged(mut performed: Performed, lost: u32, usage: Usage) -> Performed {
     performed
 }
 
-/// The folder to work in, the subject's text as it stands there, and the project's own template for the role.
-fn prepare(world: &World, key: &Key, task: &Task) -> Result<(Copy, String, Option<String>), String> {
-    let path = task.brief.subject.path().ok_or("only files can be reviewed so far")?;
+/// Where an agent works, and the person's tree as it was when it began.
+struct Bench {
+    copy: Copy,
+    watch: Option<Watch>,
+}
+
+struct Prepared {
+    bench: Bench,
+    /// The subject as it stands there.
+    text: String,
+    /// The project's own one for the role.
+    template: Option<String>,
+}
+
+fn prepare(world: &World, key: &Key, task: &Task) -> Result<Prepared, String> {
+    let subject = &task.brief.subject;
     let copy = match &task.place {
         Workplace::Frozen { by } => {
             let copy = Copy::at(world.project.desk(&world.run, by));
             // A reviewer that wrote into the shared copy must not change what the next one reads.
-            copy.restore(path).map_err(|cause| format!("the frozen copy: {cause}"))?;
+            copy.restore().map_err(|cause| format!("the frozen copy: {cause}"))?;
             copy
         }
         Workplace::Private => {
             let copy = next_attempt(world.project.desk(&world.run, key));
-            copy.make(world.project.root(), path).map_err(|cause| format!("no private copy: {cause}"))?;
+            private(world, &copy, subject).map_err(|cause| format!("no private copy: {cause}"))?;
             copy
         }
     };
     if !copy.is_complete() {
         return Err(format!("the copy {} is gone", copy.folder().display()));
     }
-    let text = copy.base().map_err(|cause| format!("the copy of {path}: {cause}"))?;
+    let text = text(&copy, subject).map_err(|cause| format!("the copy of {}: {cause}", subject.title()))?;
     let template = world.project.template(&prompt::file_name(task.brief.role))?;
-    Ok((copy, text, template))
+    let watch = copy.watch(world.project.root()).ok();
+    Ok(Prepared { bench: Bench { copy, watch }, text, template })
+}
+
+fn private(world: &World, copy: &Copy, subject: &Subject) -> io::Result<()> {
+    if let Some(change) = subject.change() {
+        freeze::make(world, copy, change)?;
+        let diff = difference::between(world, copy, change)?;
+        return fs::write(copy.folder().join(difference::NAME), diff);
+    }
+    let files: Vec<String> = subject.files().into_iter().map(String::from).collect();
+    let root = world.project.root();
+    copy.make(&Source { root, files: &files, tree: None, seeds: &world.seeds() }).map(drop)
+}
+
+/// What the prompt shows: the one file's text, or the change's diff.
+fn text(copy: &Copy, subject: &Subject) -> io::Result<String> {
+    let Some(path) = subject.path() else { return difference::kept(copy) };
+    let bytes = copy.base(path)?.ok_or_else(|| io::Error::other(format!("{path} is gone")))?;
+    difference::text(path, bytes)
 }
 
 /// A new folder for every try: an agent of an earlier life that still writes cannot disturb this one.
@@ -194,7 +228,7 @@ fn read(
     world: &World,
     agent: &AgentSpec,
     (task, prompt_bytes): (&Task, usize),
-    copy: &Copy,
+    Bench { copy, watch }: &Bench,
     ended: Ended,
 ) -> Performed {
     let stdout = ended.stdout.text();
@@ -203,6 +237,7 @@ fn read(
         decoded.usage = Usage::estimate(prompt_bytes, stdout.len());
     }
     let usage = decoded.usage;
+    let strayed = strays::since(world, copy, watch.as_ref());
     let masked = world.masker.mask(&stdout).into_owned();
     let kind = match ended.how {
         How::Exited(0) => None,
@@ -230,7 +265,7 @@ fn read(
     let mut blobs = vec![masked.into_bytes()];
     let patch = match task.place {
         Workplace::Frozen { .. } => None,
-        Workplace::Private => match patch(world, task, copy, &mut blobs) {
+        Workplace::Private => match patch(world, copy, &mut blobs) {
             Ok(patch) => patch,
             // The agent's own doing: it broke the copy it was given.
             Err(cause) => {
@@ -239,7 +274,7 @@ fn read(
                     format!("agent `{}` left a copy that cannot be read: {cause}", agent.name),
                 );
                 let output = Some(Hash::of(&blobs[0]));
-                let reply = Reply::Failed { fault, usage, output, prompt: None, strayed: Vec::new() };
+                let reply = Reply::Failed { fault, usage, output, prompt: None, strayed };
                 return Performed { reply, blobs };
             }
         },
@@ -255,7 +290,7 @@ fn read(
         prompt: Hash::new(""),
         output: Hash::of(&blobs[0]),
         repeats: repeats(world, &task.recent, &blobs[0]),
-        strayed: Vec::new(),
+        strayed,
     };
     Performed { reply: Reply::Agent(reply), blobs }
 }
@@ -304,24 +339,22 @@ fn failure(world: &World, (agent, task): (&AgentSpec, &Task), ended: &Ended, std
     format!("agent `{}` {what}{said}{left}", agent.name)
 }
 
-fn patch(
-    world: &World,
-    task: &Task,
-    copy: &Copy,
-    blobs: &mut Vec<Vec<u8>>,
-) -> std::io::Result<Option<Patch>> {
+fn patch(world: &World, copy: &Copy, blobs: &mut Vec<Vec<u8>>) -> io::Result<Option<Patch>> {
     let changes = copy.changes()?;
     if changes.is_empty() {
         return Ok(None);
     }
-    let path = task.brief.subject.path().unwrap_or_default();
-    let new = copy.tree().join(path);
-    // A link would show what it leads to.
-    let plain = std::fs::symlink_metadata(&new).is_ok_and(|meta| meta.is_file());
-    let diff = match std::fs::read_to_string(&new) {
-        Ok(new) if plain => unified(path, &copy.base()?, &new),
-        _ => String::new(),
-    };
+    let mut diff = String::new();
+    for (path, now) in &changes {
+        let new = copy.tree().join(path);
+        // A link would show what it leads to.
+        let plain = fs::symlink_metadata(&new).is_ok_and(|meta| meta.is_file());
+        let base = copy.base(path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
+        match (now, fs::read_to_string(&new)) {
+            (Some(_), Ok(new)) if plain => diff.push_str(&merging::patch(path, base.as_deref(), Some(&new))),
+            _ => diff.push_str(&format!("{path}: deleted, or no text any more\n")),
+        }
+    }
     let diff = world.masker.mask(&diff).into_owned().into_bytes();
     let patch =
         Patch { hash: patch_hash(&changes), files: changes.keys().cloned().collect(), diff: Hash::of(&diff) };

@@ -1,31 +1,74 @@
 //! One frozen copy for all reviewers of a round.
 
+use std::{fs, io};
+
 use tribunal_core::{
-    effect::Reply,
+    effect::{FrozenFile, Reply},
     ids::{Hash, Key},
-    subject::Subject,
+    subject::{Change, Subject},
 };
 
-use super::{World, world_fault};
-use crate::{copies::Copy, subject};
+use super::{World, difference, world_fault};
+use crate::{
+    copies::{Copy, Source},
+    subject,
+};
 
 pub(super) fn perform(world: &World, key: &Key, subject: &Subject) -> Reply {
-    let Some(path) = subject.path() else {
-        return world_fault(format!("{} is not a file; only files can be reviewed so far", subject.title()));
-    };
-    let inside = subject::stays_inside(world.project.root(), path);
-    if let Err(problem) = inside.and_then(|()| subject::load(world.project.root(), path)) {
+    let copy = Copy::at(world.project.desk(&world.run, key));
+    match subject {
+        Subject::Change(change) => match of_change(world, &copy, change) {
+            Ok(reply) => reply,
+            Err(cause) => world_fault(format!("the change {} cannot be had: {cause}", change.range)),
+        },
+        Subject::Document { path, .. } | Subject::Source { path } => of_file(world, &copy, path),
+    }
+}
+
+fn of_file(world: &World, copy: &Copy, path: &str) -> Reply {
+    let root = world.project.root();
+    let inside = subject::stays_inside(root, path);
+    if let Err(problem) = inside.and_then(|()| subject::load(root, path)) {
         return world_fault(problem.to_string());
     }
-    let copy = Copy::at(world.project.desk(&world.run, key));
-    if let Err(cause) = copy.make(world.project.root(), path) {
-        return world_fault(format!("a copy of {path} could not be made: {cause}"));
-    }
+    let files = [path.to_string()];
+    let made = copy.make(&Source { root, files: &files, tree: None, seeds: &world.seeds() });
+    let remarks = match made {
+        Ok(made) => made.remarks,
+        Err(cause) => return world_fault(format!("a copy of {path} could not be made: {cause}")),
+    };
     // What the reviewers will read is what is recorded, whatever happens to the original meanwhile.
     match subject::load(&copy.tree(), path) {
-        Ok(text) => {
-            Reply::Frozen { hash: Hash::of(text.as_bytes()), text, files: Vec::new(), remarks: Vec::new() }
-        }
+        Ok(text) => Reply::Frozen { hash: Hash::of(text.as_bytes()), text, files: Vec::new(), remarks },
         Err(problem) => world_fault(problem.to_string()),
     }
+}
+
+fn of_change(world: &World, copy: &Copy, change: &Change) -> io::Result<Reply> {
+    let remarks = make(world, copy, change)?;
+    let diff = difference::between(world, copy, change)?;
+    if diff.is_empty() {
+        return Err(io::Error::other("nothing is changed there any more"));
+    }
+    // The reviewers' prompts have exactly this.
+    fs::write(copy.folder().join(difference::NAME), &diff)?;
+    let mut files = Vec::new();
+    let mut all = diff.clone();
+    for file in &change.files {
+        if let Some(bytes) = copy.base(&file.path)? {
+            let text = difference::text(&file.path, bytes)?;
+            all.push_str(&format!("\n{}\n{text}", file.path));
+            files.push(FrozenFile { path: file.path.clone(), text });
+        }
+    }
+    Ok(Reply::Frozen { text: diff, hash: Hash::of(all.as_bytes()), files, remarks })
+}
+
+/// A copy of the repository as it is after the change. What agents will not find in it.
+pub(super) fn make(world: &World, copy: &Copy, change: &Change) -> io::Result<Vec<String>> {
+    let root = world.project.root();
+    let files: Vec<String> = change.files.iter().map(|file| file.path.clone()).collect();
+    let made =
+        copy.make(&Source { root, files: &files, tree: change.end.as_deref(), seeds: &world.seeds() })?;
+    Ok(made.remarks)
 }

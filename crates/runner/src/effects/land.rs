@@ -1,88 +1,111 @@
 //! Landing: a fixer's patch comes into the person's tree, whole and checked, or not at all.
 //!
-//! Doing it twice does it once: what was landed is written down beside the copy before the file is replaced, so that a run
-//! that died in between finds out. The exact texts before and after are kept first (`checkpoints`), so that what landed can
-//! be taken back.
+//! Doing it twice does it once: what is to land is written down beside the copy before the first file is replaced, so that a
+//! run that died in between finds out and does the rest. The exact texts before and after are kept first (`checkpoints`), so
+//! that what landed can be taken back. Checks have a file of their own ([`super::check`]).
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
-    effect::{Hunk, Refusal, Reply},
+    effect::{Hunk, LandedFile, Refusal, Reply},
     ids::Hash,
     text::cut,
 };
-use tribunal_supervise::{Deadlines, How};
 
-use super::{World, world_fault};
+use super::{World, check, world_fault};
 use crate::{
     checkpoints::{At, Change, Checkpoints},
-    copies::{Copy, patch_hash},
+    copies::{self, Copy, patch_hash},
     fault,
     files::{Replacement, write_atomically},
-    merging::{hunks, three_way},
+    merging::{Conflict, hunks, merge},
     refs,
     subject::is_plain,
 };
 
-/// Whoever keeps changing the file while the checks run is let alone.
+/// Whoever keeps changing the files while the checks run is let alone.
 const TRIES: u32 = 3;
 /// From so many lines on, a patch that leaves less than a third of them is no fix.
 const LONG_ENOUGH: usize = 4;
+/// Of each side of a conflict.
+const SHOWN_CHARS: usize = 600;
 
 pub(super) struct Landing {
     pub at: At,
     pub patch: Hash,
+    /// Files, and folders with a `/` at their end in which new ones may be made.
     pub allowed: Vec<String>,
     pub verify: Vec<String>,
 }
 
-/// Written before the file is replaced.
+/// Written before the first file is replaced.
 #[derive(Serialize, Deserialize)]
 struct Intent {
+    files: BTreeMap<String, Put>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Put {
     after: Hash,
     hunks: Vec<Hunk>,
 }
 
-/// A patch that may land: the one file it changes, before and after.
-struct Candidate {
-    copy: Copy,
-    path: String,
-    real: PathBuf,
-    /// Where the text from before the run's first landing is kept.
-    original: PathBuf,
+/// A patch that may land.
+pub(super) struct Candidate {
+    pub copy: Copy,
+    files: Vec<Patched>,
     /// Where the texts before and after every landing are kept, and as which one this is.
     checkpoints: Checkpoints,
     at: At,
-    base: String,
-    theirs: String,
 }
 
-/// A check was ended on the person's word.
-#[derive(Debug, thiserror::Error)]
-#[error("stopped")]
-struct Stopped;
+impl Candidate {
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        self.files.iter().map(|file| file.path.clone())
+    }
+}
+
+/// One file of it: as it was when the copy was made (none: it was not there), and as the fixer left it.
+struct Patched {
+    path: String,
+    real: PathBuf,
+    base: Option<String>,
+    theirs: String,
+    executable: bool,
+}
+
+/// One file as it is, and as it is to be.
+#[derive(Clone)]
+pub(super) struct Merged {
+    pub path: String,
+    ours: Option<String>,
+    pub after: String,
+    /// Put in its place by an earlier life, which had reckoned these.
+    landed: Option<Vec<Hunk>>,
+}
 
 /// Where a try got to.
 enum Try {
     Ended(Reply),
-    /// Merged with the file as it is; to be checked.
-    Merged {
-        ours: String,
-        merged: String,
-    },
+    /// Merged with the files as they are; to be checked.
+    Merged(Vec<Merged>),
 }
 
 /// None: a check was ended on the person's word; nothing has landed.
 pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<Reply> {
+    let desk = world.project.desk(&world.run, &landing.at.by);
     match land(&world, landing).await {
-        Ok(reply) => Some(reply),
-        Err(cause) if cause.get_ref().is_some_and(|inner| inner.is::<Stopped>()) => None,
+        Ok(reply) => {
+            copies::release(&desk);
+            Some(reply)
+        }
+        Err(cause) if check::was_stopped(&cause) => None,
         Err(cause) => Some(world_fault(format!("landing failed: {cause}"))),
     }
 }
@@ -92,7 +115,9 @@ fn refused(why: Refusal) -> Reply {
 }
 
 /// Work on files, away from the thread that everything waits on.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+pub(super) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
@@ -104,26 +129,23 @@ async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
         Err(why) => return Ok(refused(why)),
     };
     for _ in 0..TRIES {
-        let (this, at) = (candidate.clone(), world.clone());
-        let (ours, merged) =
-            match aside(move || merge(&this).inspect(|ended| given_to_git(&at, &this, ended))).await? {
-                Try::Ended(reply) => return Ok(reply),
-                Try::Merged { ours, merged } => (ours, merged),
-            };
-        if let Some(why) = check(world, &candidate, &verify, &merged).await? {
+        let (at, this) = (world.clone(), candidate.clone());
+        let merged = match aside(move || merge_all(&at, &this)).await? {
+            Try::Ended(reply) => return Ok(reply),
+            Try::Merged(merged) => merged,
+        };
+        if let Some(why) = check::check(world, &candidate, &verify, &merged).await? {
+            let this = candidate.clone();
+            aside(move || take_back(&this)).await?;
             return Ok(refused(why));
         }
-        let (this, at) = (candidate.clone(), world.clone());
-        let put = aside(move || {
-            let reply = put(&this, &ours, merged)?.map(Try::Ended);
-            reply.iter().for_each(|ended| given_to_git(&at, &this, ended));
-            Ok(reply)
-        });
-        if let Some(Try::Ended(reply)) = put.await? {
+        let (at, this) = (world.clone(), candidate.clone());
+        if let Some(reply) = aside(move || put(&at, &this, merged)).await? {
             return Ok(reply);
         }
     }
-    let detail = format!("{} kept changing while the checks ran", candidate.path);
+    let names: Vec<String> = candidate.paths().collect();
+    let detail = format!("{} kept changing while the checks ran", names.join(", "));
     Ok(refused(Refusal::Lost { detail }))
 }
 
@@ -135,36 +157,91 @@ fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, R
         return Ok(Err(Refusal::Lost { detail }));
     };
     let changes = copy.changes()?;
-    let allowed = |path: &&String| landing.allowed.contains(path) && is_plain(path);
-    let outside: Vec<String> = changes.keys().filter(|path| !allowed(path)).cloned().collect();
+    if changes.is_empty() {
+        return Ok(Err(Refusal::Lost { detail: "it changes nothing".to_string() }));
+    }
+    let mut outside = Vec::new();
+    for path in changes.keys() {
+        let is_new = !copy.had(path)?;
+        if !is_plain(path)
+            || !(landing.allowed.contains(path) || is_new && may_be_made(path, &landing.allowed))
+        {
+            outside.push(path.clone());
+        }
+    }
     if !outside.is_empty() {
         return Ok(Err(Refusal::Outside { files: outside }));
     }
-    // A review has one subject, so there is one file.
-    let path = match changes.first_key_value() {
-        Some((path, Some(_))) => path.clone(),
-        Some((path, None)) => return Ok(Err(Refusal::Lost { detail: format!("it deleted {path}") })),
-        None => return Ok(Err(Refusal::Lost { detail: "it changes nothing".to_string() })),
-    };
+    let mut files = Vec::new();
+    for (path, now) in changes {
+        if now.is_none() {
+            return Ok(Err(Refusal::Lost { detail: format!("it deleted {path}") }));
+        }
+        match patched(world, &copy, path)? {
+            Ok(file) => files.push(file),
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+    let checkpoints = Checkpoints::of(&world.project, &world.run);
+    Ok(Ok(Candidate { copy, files, checkpoints, at: landing.at.clone() }))
+}
+
+/// A new file may be made in a folder that is named, or among tests; never one that tools take orders from.
+fn may_be_made(path: &str, allowed: &[String]) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let parts: Vec<&str> = path.split('/').collect();
+    let hidden = parts.iter().any(|part| part.starts_with('.'));
+    let orders = matches!(name, "tribunal.yaml" | "AGENTS.md" | "CLAUDE.md" | "GEMINI.md");
+    let tests = parts[..parts.len() - 1]
+        .iter()
+        .any(|part| matches!(*part, "test" | "tests" | "spec" | "specs" | "__tests__"));
+    let folder = format!("{folder}/");
+    let among = allowed.iter().any(|entry| *entry == folder);
+    let makes = allowed.iter().any(|entry| entry.ends_with('/'));
+    !hidden && !orders && (among || makes && tests)
+}
+
+fn patched(world: &World, copy: &Copy, path: String) -> io::Result<Result<Patched, Refusal>> {
     let new = copy.tree().join(&path);
-    if !fs::symlink_metadata(&new)?.is_file() {
+    let meta = fs::symlink_metadata(&new)?;
+    if !meta.is_file() {
         return Ok(Err(Refusal::Lost { detail: format!("it put something else in the place of {path}") }));
     }
-    let base = copy.base()?;
+    let base = if copy.had(&path)? { copy.base(&path)? } else { None };
+    let base = match base.map(String::from_utf8).transpose() {
+        Ok(base) => base,
+        Err(_) => return Ok(Err(Refusal::Lost { detail: format!("{path} is no UTF-8") })),
+    };
     let Ok(theirs) = String::from_utf8(fs::read(new)?) else {
         return Ok(Err(Refusal::Lost { detail: format!("what it made of {path} is no UTF-8") }));
     };
-    let theirs = with_line_ends_of(&base, theirs);
-    let filled = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
-    let (before, after) = (filled(&base), filled(&theirs));
-    if after == 0 || (before >= LONG_ENOUGH && after * 3 < before) {
-        return Ok(Err(Refusal::Gutted { before: before as u32, after: after as u32 }));
+    let theirs = match &base {
+        Some(base) => with_line_ends_of(base, theirs),
+        None => theirs,
+    };
+    if let Some((before, after)) = base.as_deref().and_then(|base| gutted(base, &theirs)) {
+        return Ok(Err(Refusal::Gutted { before, after }));
     }
     let real = world.project.root().join(&path);
-    let original = world.project.originals(&world.run).join(&path);
-    let checkpoints = Checkpoints::of(&world.project, &world.run);
-    let at = landing.at.clone();
-    Ok(Ok(Candidate { base, copy, path, real, original, checkpoints, at, theirs }))
+    if let Some(there) = world.project.leads_out(&real) {
+        let detail = format!("{path} leads out of the project, to {}", there.display());
+        return Ok(Err(Refusal::Lost { detail }));
+    }
+    let executable = is_executable(&meta);
+    Ok(Ok(Patched { path, real, base, theirs, executable }))
+}
+
+/// Lines before and after, if most of them would be gone.
+fn gutted(base: &str, theirs: &str) -> Option<(u32, u32)> {
+    let filled = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
+    let (before, after) = (filled(base), filled(theirs));
+    let is_gutted = before > 0 && (after == 0 || (before >= LONG_ENOUGH && after * 3 < before));
+    is_gutted.then_some((before as u32, after as u32))
+}
+
+fn is_executable(meta: &fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    meta.permissions().mode() & 0o100 != 0
 }
 
 /// An agent that turns a file's line ends into its own has not fixed anything.
@@ -179,59 +256,165 @@ fn with_line_ends_of(base: &str, text: String) -> String {
     }
 }
 
-fn merge(candidate: &Candidate) -> io::Result<Try> {
-    let ours = fs::read_to_string(&candidate.real).map_err(|cause| match cause.kind() {
-        io::ErrorKind::NotFound => {
-            io::Error::other(format!("{} is gone; put it back, then resume", candidate.path))
+fn merge_all(world: &World, candidate: &Candidate) -> io::Result<Try> {
+    let intent = intent(&candidate.copy)?;
+    let mut all = Vec::new();
+    for file in &candidate.files {
+        let ours = read(&file.real)?;
+        let before = intent.as_ref().and_then(|intent| intent.files.get(&file.path));
+        if let (Some(put), Some(text)) = (before, &ours)
+            && put.after == Hash::of(text.as_bytes())
+        {
+            // An earlier life got as far as replacing it.
+            let (after, landed) = (text.clone(), Some(put.hunks.clone()));
+            all.push(Merged { path: file.path.clone(), ours, after, landed });
+            continue;
         }
-        _ => cause,
-    })?;
-    if let Some(reply) = landed_before(&candidate.copy, &ours)? {
-        return Ok(Try::Ended(reply));
+        match three_way(file, ours.as_deref())? {
+            Ok(after) => all.push(Merged { path: file.path.clone(), ours, after, landed: None }),
+            Err(why) => {
+                take_back(candidate)?;
+                return Ok(Try::Ended(refused(why)));
+            }
+        }
     }
-    Ok(match three_way(&candidate.base, &ours, &candidate.theirs) {
-        Ok(merged) => Try::Merged { ours, merged },
-        Err(line) => Try::Ended(refused(Refusal::Conflict {
-            line,
-            file: String::new(),
-            ours: String::new(),
-            theirs: String::new(),
-        })),
-    })
+    if all.iter().all(|file| file.landed.is_some()) {
+        if let Ok(changes) = candidate.checkpoints.changes(&candidate.at) {
+            let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
+        }
+        return Ok(Try::Ended(landed(world, &all)));
+    }
+    Ok(Try::Merged(all))
 }
 
-/// Replaces the file. None: somebody edited it while the checks ran, and is not overwritten.
-fn put(candidate: &Candidate, ours: &str, merged: String) -> io::Result<Option<Reply>> {
-    let hunks = hunks(ours, &merged);
-    let change =
-        Change { path: candidate.path.clone(), before: Some(ours.to_string()), after: Some(merged.clone()) };
-    // First of all: whatever is found to have landed can be taken back.
-    let kept = candidate.checkpoints.keep(&candidate.at, std::slice::from_ref(&change))?;
-    let intent = Intent { after: Hash::of(merged.as_bytes()), hunks: hunks.clone() };
-    let json = serde_json::to_vec(&intent).map_err(io::Error::other)?;
-    write_atomically(&intent_path(&candidate.copy), &json)?;
-    // The text as it was before this run touched it stays at hand.
-    if !candidate.original.exists() {
-        write_atomically(&candidate.original, ours.as_bytes())?;
+/// An earlier life was killed between two files, and the rest can no longer follow: what it put is taken out again.
+fn take_back(candidate: &Candidate) -> io::Result<()> {
+    if intent(&candidate.copy)?.is_none() {
+        return Ok(());
     }
-    let replacement = Replacement::prepare(&candidate.real, merged.as_bytes())?;
+    for change in candidate.checkpoints.changes(&candidate.at)? {
+        let Some(file) = candidate.files.iter().find(|file| file.path == change.path) else { continue };
+        let now = read(&file.real)?;
+        if !change.is_in(now.as_deref()) {
+            continue;
+        }
+        match (&change.before, &change.after, now) {
+            (None, ..) => fs::remove_file(&file.real)?,
+            (Some(before), Some(after), Some(now)) => {
+                // What the person has changed meanwhile stays.
+                let without = merge(after, &now, before).map_err(|conflict| {
+                    io::Error::other(format!("{}:{} is half landed, half edited", file.path, conflict.line))
+                })?;
+                write_atomically(&file.real, without.as_bytes())?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// None: it is not there.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+fn three_way(file: &Patched, ours: Option<&str>) -> io::Result<Result<String, Refusal>> {
+    let both = |conflict: Conflict| Refusal::Conflict {
+        line: conflict.line,
+        file: file.path.clone(),
+        ours: cut(&conflict.ours, SHOWN_CHARS),
+        theirs: cut(&conflict.theirs, SHOWN_CHARS),
+    };
+    match (&file.base, ours) {
+        (Some(_), None) => Err(io::Error::other(format!("{} is gone; put it back, then resume", file.path))),
+        (Some(base), Some(ours)) => Ok(merge(base, ours, &file.theirs).map_err(both)),
+        (None, None) => Ok(Ok(file.theirs.clone())),
+        (None, Some(ours)) if ours == file.theirs => Ok(Ok(file.theirs.clone())),
+        // Two made the same file.
+        (None, Some(ours)) => {
+            Ok(Err(both(Conflict { line: 1, ours: ours.to_string(), theirs: file.theirs.clone() })))
+        }
+    }
+}
+
+/// Replaces the files. None: somebody edited one while the checks ran, and is not overwritten.
+fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Result<Option<Reply>> {
+    let due: Vec<usize> = (0..merged.len()).filter(|at| merged[*at].landed.is_none()).collect();
+    for at in &due {
+        let file = &mut merged[*at];
+        file.landed = Some(hunks(file.ours.as_deref().unwrap_or_default(), &file.after));
+    }
+    let change = |file: &Merged| Change {
+        path: file.path.clone(),
+        before: file.ours.clone(),
+        after: Some(file.after.clone()),
+    };
+    let changes: Vec<Change> = due.iter().map(|at| change(&merged[*at])).collect();
+    // First of all: whatever is found to have landed can be taken back.
+    let kept = candidate.checkpoints.keep(&candidate.at, &changes)?;
+    let puts = merged.iter().map(|file| {
+        let hunks = file.landed.clone().unwrap_or_default();
+        (file.path.clone(), Put { after: Hash::of(file.after.as_bytes()), hunks })
+    });
+    let json = serde_json::to_vec(&Intent { files: puts.collect() }).map_err(io::Error::other)?;
+    write_atomically(&intent_path(&candidate.copy), &json)?;
+    let mut ready = Vec::new();
+    for at in &due {
+        let (file, patched) = (&merged[*at], &candidate.files[*at]);
+        // The text as it was before this run touched it stays at hand.
+        let original = world.project.originals(&world.run).join(&file.path);
+        if let (Some(ours), false) = (&file.ours, original.exists()) {
+            write_atomically(&original, ours.as_bytes())?;
+        }
+        ready.push(
+            Replacement::prepare(&patched.real, file.after.as_bytes())?
+                .executable(file.ours.is_none() && patched.executable)?,
+        );
+    }
     // The last look stands right before the rename.
-    if fs::read_to_string(&candidate.real)? != ours {
-        candidate.checkpoints.forget(&candidate.at, kept)?;
-        return Ok(None);
+    for at in &due {
+        if read(&candidate.files[*at].real)? != merged[*at].ours {
+            candidate.checkpoints.forget(&candidate.at, kept)?;
+            return Ok(None);
+        }
     }
     fault::point("landing", "before");
-    replacement.put()?;
+    for (at, replacement) in due.iter().zip(ready) {
+        world.ours.add(&merged[*at].path, &Hash::of(merged[*at].after.as_bytes()));
+        replacement.put()?;
+        fault::point("landing", "between");
+    }
     fault::point("landing", "after");
-    Ok(Some(Reply::Landed { hunks, hash: intent.after, text: merged, files: Vec::new() }))
+    // For people who like git better; what counts are the checkpoints.
+    let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
+    Ok(Some(landed(world, &merged)))
 }
 
-/// What has landed can be looked at with git, too, where there is one. Nothing depends on it.
-fn given_to_git(world: &World, candidate: &Candidate, ended: &Try) {
-    if let Try::Ended(Reply::Landed { .. }) = ended
-        && let Ok(changes) = candidate.checkpoints.changes(&candidate.at)
-    {
-        let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
+/// What landed, as the workflow knows its subject: one text, or files.
+fn landed(world: &World, merged: &[Merged]) -> Reply {
+    if let ([file], Some(_)) = (merged, world.settings.subject.path()) {
+        let hash = Hash::of(file.after.as_bytes());
+        let hunks = file.landed.clone().unwrap_or_default();
+        return Reply::Landed { hunks, hash, text: file.after.clone(), files: Vec::new() };
+    }
+    let mut all = String::new();
+    for file in merged {
+        all.push_str(&format!("{}\0{}\n", file.path, Hash::of(file.after.as_bytes())));
+    }
+    let files = merged.iter().map(|file| LandedFile {
+        path: file.path.clone(),
+        hunks: file.landed.clone().unwrap_or_default(),
+        text: Some(file.after.clone()),
+    });
+    Reply::Landed {
+        hunks: Vec::new(),
+        text: String::new(),
+        hash: Hash::of(all.as_bytes()),
+        files: files.collect(),
     }
 }
 
@@ -239,17 +422,10 @@ fn intent_path(copy: &Copy) -> PathBuf {
     copy.folder().join("landing.json")
 }
 
-/// An earlier life got as far as replacing the file, but not as far as recording it.
-fn landed_before(copy: &Copy, ours: &str) -> io::Result<Option<Reply>> {
+/// What an earlier life was about to land.
+fn intent(copy: &Copy) -> io::Result<Option<Intent>> {
     let Ok(json) = fs::read(intent_path(copy)) else { return Ok(None) };
-    let intent: Intent = serde_json::from_slice(&json).map_err(io::Error::other)?;
-    let there = intent.after == Hash::of(ours.as_bytes());
-    Ok(there.then(|| Reply::Landed {
-        hunks: intent.hunks,
-        hash: intent.after,
-        text: ours.to_string(),
-        files: Vec::new(),
-    }))
+    serde_json::from_slice(&json).map(Some).map_err(io::Error::other)
 }
 
 /// The attempt whose changes are the ones that were answered for.
@@ -262,61 +438,27 @@ fn find_copy(desk: &Path, patch: &Hash) -> Option<Copy> {
     fitting.max_by_key(|copy| copy.folder().file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()))
 }
 
-/// Runs the verify commands over the merged text, in a copy of their own.
-async fn check(
-    world: &Arc<World>,
-    candidate: &Arc<Candidate>,
-    verify: &[String],
-    merged: &str,
-) -> io::Result<Option<Refusal>> {
-    if verify.is_empty() {
-        return Ok(None);
-    }
-    let court = Copy::at(candidate.copy.folder().with_extension("verify"));
-    let (at, this, here, text) = (world.clone(), candidate.clone(), court.clone(), merged.to_string());
-    aside(move || {
-        here.make(at.project.root(), &this.path)?;
-        fs::write(here.tree().join(&this.path), text)
-    })
-    .await?;
-    let mut refusal = Ok(None);
-    for command in verify {
-        refusal = run_check(world, command, court.tree()).await;
-        if !matches!(refusal, Ok(None)) {
-            break;
-        }
-    }
-    // What a check left behind in its copy is nobody's problem.
-    let folder = court.folder().to_path_buf();
-    let _ = aside(move || fs::remove_dir_all(folder)).await;
-    refusal
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-async fn run_check(world: &World, verify: &str, folder: PathBuf) -> io::Result<Option<Refusal>> {
-    let mut command = world.command("sh".into(), vec!["-c".into(), verify.into()], folder);
-    let deadline = Duration::from_millis(world.settings.tasks.check_timeout_ms);
-    command.deadlines = Deadlines { total: deadline, idle: deadline };
-    let ended = tribunal_supervise::run(command).await.map_err(io::Error::other)?;
-    if ended.how == How::Stopped {
-        return Err(io::Error::other(Stopped));
-    }
-    let said = format!("{}{}", ended.stdout.text(), ended.stderr.text());
-    let mut output = cut(&world.masker.mask(&said), 2000);
-    if ended.how == How::TimedOut {
-        output = format!("not done after {} s (tasks.check_timeout) {output}", deadline.as_secs());
-    } else if output.trim().is_empty() {
-        output = match ended.how {
-            How::Exited(code) => format!("exit code {code}, and it printed nothing"),
-            How::Killed(signal) => format!("killed by signal {signal}"),
-            How::Flooded => "it printed without end".to_string(),
-            How::TimedOut | How::Silent | How::Stopped | How::Lost => "it was ended".to_string(),
-        };
-    }
-    match ended.how {
-        How::Exited(0) => Ok(None),
-        How::Lost => Err(io::Error::other(format!("`{verify}` was lost: its keeper was killed"))),
-        // The command itself is missing or may not run: that says nothing about the patch.
-        How::Exited(126 | 127) => Err(io::Error::other(format!("`{verify}` cannot run: {}", output.trim()))),
-        _ => Ok(Some(Refusal::Check { command: verify.to_string(), output })),
+    #[test]
+    fn new_files_may_stand_beside_those_of_a_change_and_among_tests() {
+        let allowed = ["src/a.rs".to_string(), "src/".to_string(), "./".to_string()];
+        for path in ["src/b.rs", "notes.md", "tests/a.rs", "src/deep/tests/a.rs"] {
+            assert!(may_be_made(path, &allowed), "{path}");
+        }
+        for path in [
+            "src/deep/b.rs",
+            ".github/workflows/x.yml",
+            "src/.env",
+            "tribunal.yaml",
+            "CLAUDE.md",
+            ".x/tests/a",
+        ] {
+            assert!(!may_be_made(path, &allowed), "{path}");
+        }
+        // A review of one file makes none.
+        assert!(!may_be_made("tests/a.rs", &["src/a.rs".to_string()]));
     }
 }

@@ -3,10 +3,13 @@
 //! To add one: a variant in `core`'s `Effect` and `Reply`, a module here, an arm in [`perform`].
 
 mod ask;
+mod check;
+mod difference;
 mod freeze;
 mod land;
 mod own_files;
 mod people;
+mod strays;
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +35,13 @@ use tribunal_core::{
 };
 use tribunal_supervise::{Command, Deadlines, MARK, Output};
 
-use crate::{checkpoints::At, host::Stop, mask::Masker, project::Project};
+use crate::{
+    checkpoints::At,
+    copies::{AGENT_FILES, git::LEADING_AWAY},
+    host::Stop,
+    mask::Masker,
+    project::Project,
+};
 
 pub(crate) use own_files::edits_in_tracker;
 pub(crate) use people::{answers_in_files, remove_page, unusable_answers};
@@ -49,6 +58,8 @@ pub(crate) struct World {
     pub keeping: Keeping,
     /// The edited tracker that was taken in last.
     pub tracker_seen: Mutex<Option<Hash>>,
+    /// What this life has put into the person's tree.
+    pub ours: strays::Ours,
 }
 
 /// How processes are kept.
@@ -67,6 +78,12 @@ pub(crate) struct Keeping {
 }
 
 impl World {
+    /// Ignored files that go into every copy.
+    pub fn seeds(&self) -> Vec<String> {
+        let own = self.settings.tasks.writing.seeds.iter().cloned();
+        AGENT_FILES.iter().map(|name| name.to_string()).chain(own).collect()
+    }
+
     /// A command with the run's mark, locks and fences, to be filled in.
     pub fn command(&self, program: OsString, args: Vec<OsString>, folder: PathBuf) -> Command {
         // Git must not find the person's repository above a copy: a `git reset` there would be theirs.
@@ -74,6 +91,7 @@ impl World {
         let number = self.keeping.started.fetch_add(1, Ordering::Relaxed);
         let env = BTreeMap::from([
             ("GIT_CEILING_DIRECTORIES".to_string(), fence),
+            ("PWD".to_string(), folder.as_os_str().to_owned()),
             (RUN_VARIABLE.to_string(), self.run.as_str().into()),
             (MARK.to_string(), format!("{}{number}", self.keeping.mark).into()),
         ]);
@@ -82,8 +100,8 @@ impl World {
             args,
             folder,
             env,
-            // Variables that would lead git past that fence.
-            without: ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"].map(String::from).to_vec(),
+            // Variables that would lead git past that fence, or a shell out of the folder.
+            without: LEADING_AWAY.into_iter().chain(["OLDPWD"]).map(String::from).collect(),
             input: Vec::new(),
             deadlines: Deadlines { total: LONGEST, idle: LONGEST },
             grace: GRACE,
@@ -137,7 +155,7 @@ pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32
                 Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => return None,
             }
         }
-        Effect::Restore { .. } => world_fault("TEMP").into(),
+        Effect::Restore { stray } => blocking(move || strays::restore(&world, &stray)).await,
         // The host answers these itself: they are about the run, not about the world.
         Effect::Inbox | Effect::Wait { .. } => Reply::Requests { requests: Vec::new() }.into(),
     })

@@ -8,14 +8,16 @@ use std::{
 
 use serde::Deserialize;
 use tribunal_core::{
-    decision::{Answer, Decision},
+    decision::{About, Answer, Decision},
     effect::{Reply, Request},
-    ids::{DecisionId, RunId},
+    ids::{DecisionId, Hash, RunId},
     settings::Settings,
 };
 
+use tribunal_store::Store;
+
 use super::{World, world_fault};
-use crate::{files::write_atomically, project::Project};
+use crate::{copies, files::write_atomically, project::Project};
 
 fn folder(project: &Project, settings: &Settings) -> PathBuf {
     let reviews = Path::new(&settings.reviews);
@@ -35,10 +37,25 @@ pub(super) fn post(world: &World, decision: &Decision) -> Reply {
     if let Some(there) = world.project.leads_out(&path) {
         return world_fault(format!("{} leads out of the project, to {}", path.display(), there.display()));
     }
-    match write_atomically(&path, world.masker.mask(&page(&world.run, decision)).as_bytes()) {
+    let mut page = page(&world.run, decision);
+    if let About::Patch { by, diff, .. } = &decision.about {
+        // Until they have answered, what they are asked about stays.
+        if let Err(cause) = copies::retain(&world.project.desk(&world.run, by)) {
+            return world_fault(format!("the patch of {by} cannot be kept: {cause}"));
+        }
+        page = format!("{}{page}", shown(world, diff));
+    }
+    match write_atomically(&path, world.masker.mask(&page).as_bytes()) {
         Ok(()) => Reply::Posted,
         Err(cause) => world_fault(format!("{}: {cause}", path.display())),
     }
+}
+
+/// A patch as comments of the page that asks about it.
+fn shown(world: &World, diff: &Hash) -> String {
+    let store = Store::open_read_only(&world.project.home());
+    let Ok(diff) = store.and_then(|store| store.blob(diff)) else { return String::new() };
+    String::from_utf8_lossy(&diff).lines().map(|line| format!("# {line}\n")).chain(["\n".into()]).collect()
 }
 
 fn page(run: &RunId, decision: &Decision) -> String {

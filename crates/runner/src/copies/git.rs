@@ -1,0 +1,215 @@
+//! Git, asked about a project that may be a stranger's: nothing in its configuration gets to run a program, nothing is
+//! written or fetched, and a folder that merely looks like a repository is not one.
+//!
+//! [`start`] is the only place that starts git. What the answers mean for a copy is in `listing` and `stored`.
+
+use std::{
+    fs,
+    io::{self, BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+/// Variables that would lead git to another repository than the one of its working folder.
+pub(crate) const LEADING_AWAY: [&str; 11] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_SHALLOW_FILE",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_COUNT",
+];
+
+/// One line of `ls-files`.
+pub(super) struct Listed<'a> {
+    pub path: &'a [u8],
+    pub tracked: bool,
+    /// The place of another repository's commit.
+    pub submodule: bool,
+}
+
+/// One line of `ls-tree`.
+pub(super) struct Stored {
+    pub mode: String,
+    pub object: String,
+    pub size: u64,
+    pub path: Vec<u8>,
+}
+
+/// Where a repository keeps its things.
+pub(super) struct Place {
+    /// Of the work tree.
+    pub top: PathBuf,
+    /// HEAD and index.
+    pub own: PathBuf,
+    /// Objects, refs and configuration; another folder than `own` in a linked work tree.
+    pub common: PathBuf,
+    pub format: String,
+    pub head: Head,
+}
+
+pub(super) enum Head {
+    Branch { name: String, commit: String },
+    Detached { commit: String },
+    Unborn { name: String },
+}
+
+/// What git would track: committed, staged and new, without what is ignored. The error says why git cannot say.
+pub(super) fn list(root: &Path) -> Result<Vec<u8>, String> {
+    ask(root, &["ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard"])
+}
+
+pub(super) fn listed(output: &[u8]) -> impl Iterator<Item = Listed<'_>> {
+    output.split(|byte| *byte == 0).filter_map(|line| match line.strip_prefix(b"? ") {
+        Some(path) => Some(Listed { path, tracked: false, submodule: false }),
+        // H 100644 OBJECT 0<tab>path
+        None => {
+            let tab = line.iter().position(|byte| *byte == b'\t')?;
+            let submodule = line.get(2..8) == Some(b"160000");
+            Some(Listed { path: &line[tab + 1..], tracked: true, submodule })
+        }
+    })
+}
+
+/// None: it is something unusual.
+pub(super) fn place(root: &Path) -> Option<Place> {
+    let mut asked = start(root, &PLACE, Stdio::null()).ok()?;
+    let mut text = String::new();
+    let read = asked.stdout.take()?.read_to_string(&mut text);
+    asked.wait().ok()?;
+    read.ok()?;
+    let lines: Vec<&str> = text.lines().collect();
+    // A failure at HEAD comes after the rest was said: a branch without a commit.
+    let (&[top, own, common, format, first], rest) = lines.split_first_chunk()?;
+    let own = PathBuf::from(own);
+    let is_commit = matches!(first.len(), 40 | 64) && first.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let head = match (is_commit, rest) {
+        (true, ["HEAD"]) => Head::Detached { commit: first.to_string() },
+        (true, [name]) => Head::Branch { name: branch(name)?, commit: first.to_string() },
+        (false, _) => {
+            let text = fs::read_to_string(own.join("HEAD")).ok()?;
+            Head::Unborn { name: branch(text.strip_prefix("ref: ")?.trim_end())? }
+        }
+        _ => return None,
+    };
+    Some(Place { top: top.into(), own, common: common.into(), format: format.to_string(), head })
+}
+
+const PLACE: [&str; 9] = [
+    "rev-parse",
+    "--path-format=absolute",
+    "--show-toplevel",
+    "--git-dir",
+    "--git-common-dir",
+    "--show-object-format",
+    "HEAD",
+    "--symbolic-full-name",
+    "HEAD",
+];
+
+/// A name that can be written as a file of its own.
+fn branch(name: &str) -> Option<String> {
+    let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    let fits = name.starts_with("refs/heads/") && name.split('/').all(part);
+    fits.then(|| name.to_string())
+}
+
+/// Everything in a commit or tree below the root.
+pub(super) fn stored(root: &Path, tree: &str) -> Result<Vec<Stored>, String> {
+    if tree.starts_with('-') || tree.is_empty() {
+        return Err(format!("`{tree}` is no commit"));
+    }
+    let output = ask(root, &["ls-tree", "-r", "-z", "-l", tree])?;
+    let lines = output.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+    lines
+        .map(|line| stored_line(line).ok_or_else(|| "git said what nobody understands".to_string()))
+        .collect()
+}
+
+/// `100644 blob OBJECT SIZE<tab>path`
+fn stored_line(line: &[u8]) -> Option<Stored> {
+    let tab = line.iter().position(|byte| *byte == b'\t')?;
+    let mut words = std::str::from_utf8(&line[..tab]).ok()?.split_ascii_whitespace();
+    let (mode, _, object) = (words.next()?.to_string(), words.next()?, words.next()?.to_string());
+    let size = words.next()?.parse().unwrap_or(0);
+    Some(Stored { mode, object, size, path: line[tab + 1..].to_vec() })
+}
+
+/// Gives the raw bytes of each object to `take`, in order.
+pub(super) fn objects(
+    root: &Path,
+    wanted: &[&str],
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut asked = start(root, &["cat-file", "--batch", "--buffer"], Stdio::piped())?;
+    let (Some(mut to), Some(from)) = (asked.stdin.take(), asked.stdout.take()) else {
+        return Err(io::Error::other("git has no streams"));
+    };
+    let names = wanted.iter().flat_map(|object| [object.as_bytes(), b"\n"]).collect::<Vec<_>>().concat();
+    let taken = std::thread::scope(|scope| {
+        scope.spawn(move || to.write_all(&names));
+        let mut from = BufReader::new(from);
+        let mut bytes = Vec::new();
+        wanted.iter().try_for_each(|object| {
+            next_object(&mut from, object, &mut bytes)?;
+            take(&bytes)
+        })
+        // Its other end closes here, so that a git that has more to say does not wait for us.
+    });
+    asked.wait()?;
+    taken
+}
+
+/// `OBJECT blob SIZE`, the bytes, a line end.
+fn next_object(from: &mut BufReader<ChildStdout>, object: &str, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let mut header = String::new();
+    from.read_line(&mut header)?;
+    let size =
+        header.strip_prefix(object).and_then(|rest| rest.strip_prefix(" blob ")?.trim_end().parse().ok());
+    let size: usize =
+        size.ok_or_else(|| io::Error::other(format!("git does not have the object {object}")))?;
+    bytes.clear();
+    from.by_ref().take(size as u64).read_to_end(bytes)?;
+    let mut end = [0];
+    from.read_exact(&mut end)?;
+    if bytes.len() == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// What git says; the error is its last word on why not.
+fn ask(root: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
+    let output = start(root, args, Stdio::null())
+        .and_then(Child::wait_with_output)
+        .map_err(|cause| format!("git cannot be started: {cause}"))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("git did not say why");
+    Err(why.trim_start_matches("fatal: ").to_string())
+}
+
+fn start(root: &Path, args: &[&str], stdin: Stdio) -> io::Result<Child> {
+    let mut git = Command::new("git");
+    git.arg("--no-optional-locks");
+    for setting in [
+        "core.fsmonitor=false",
+        "core.hooksPath=/dev/null",
+        "core.pager=cat",
+        "safe.bareRepository=explicit",
+        "protocol.allow=never",
+    ] {
+        git.args(["-c", setting]);
+    }
+    for name in LEADING_AWAY {
+        git.env_remove(name);
+    }
+    git.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1");
+    #[cfg(test)]
+    super::tests::STARTED.with(|started| started.set(started.get() + 1));
+    git.args(args).current_dir(root).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}

@@ -1,0 +1,102 @@
+//! What tells without reading that a file is as it was: inode, size, time of its last change.
+//!
+//! The time of change (`ctime`) is the kernel's; nobody sets it back. It counts in ticks, so a file that changed in the very
+//! tick it was looked at may have changed again: such a one is read.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, Metadata},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use tribunal_core::ids::Hash;
+
+use crate::files::write_atomically;
+
+/// Some file systems count time in steps of two seconds.
+const STEP_NS: i64 = 2_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    #[serde(rename = "i")]
+    inode: u64,
+    #[serde(rename = "s")]
+    size: u64,
+    /// In nanoseconds since 1970.
+    #[serde(rename = "c")]
+    changed: i64,
+    #[serde(rename = "m")]
+    modified: i64,
+}
+
+impl Stamp {
+    pub fn of(meta: &Metadata) -> Stamp {
+        let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
+        Stamp {
+            inode: meta.ino(),
+            size: meta.size(),
+            changed: ns(meta.ctime(), meta.ctime_nsec()),
+            modified: ns(meta.mtime(), meta.mtime_nsec()),
+        }
+    }
+
+    /// Whether whatever happens from `moment` on shows in the time of change.
+    pub fn is_older_than(&self, moment: i64) -> bool {
+        self.changed < moment
+    }
+
+    /// When both times were in the past.
+    pub fn moment(&self) -> i64 {
+        self.changed.min(self.modified)
+    }
+}
+
+/// Hashes of the person's files from earlier copies.
+///
+/// Losing them costs time only. Copies that are made at the same time overwrite each other's; each is whole.
+pub(super) struct Seen {
+    path: PathBuf,
+    /// When this copy was begun, by the file system's clock.
+    begun: i64,
+    before: BTreeMap<String, Entry>,
+    now: BTreeMap<String, Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    #[serde(flatten)]
+    stamp: Stamp,
+    #[serde(rename = "h")]
+    hash: Hash,
+}
+
+impl Seen {
+    pub fn open(path: PathBuf, begun: i64) -> Seen {
+        let before = fs::read(&path).ok().and_then(|json| serde_json::from_slice(&json).ok());
+        Seen { path, begun, before: before.unwrap_or_default(), now: BTreeMap::new() }
+    }
+
+    pub fn hash(&self, path: &str, stamp: &Stamp) -> Option<Hash> {
+        self.before.get(path).filter(|entry| entry.stamp == *stamp).map(|entry| entry.hash.clone())
+    }
+
+    /// Only of a file that had settled before the copy was begun: one that changes from then on gets another time of change.
+    pub fn keep(&mut self, path: &str, stamp: Stamp, hash: &Hash) {
+        if stamp.is_older_than(self.begun.saturating_sub(STEP_NS)) {
+            self.now.insert(path.to_string(), Entry { stamp, hash: hash.clone() });
+        }
+    }
+
+    /// Only where we have a folder of our own.
+    pub fn save(self) -> io::Result<()> {
+        let home = self.path.parent().and_then(Path::parent);
+        if self.now == self.before || !home.is_some_and(Path::is_dir) {
+            return Ok(());
+        }
+        let json = serde_json::to_vec(&self.now).map_err(io::Error::other)?;
+        write_atomically(&self.path, &json)
+    }
+}

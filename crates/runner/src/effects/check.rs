@@ -1,0 +1,89 @@
+//! Verify commands: run over what would land, in a copy of their own, before it lands.
+
+use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
+
+use tribunal_core::{effect::Refusal, text::cut};
+use tribunal_supervise::{Deadlines, How};
+
+use super::{
+    World,
+    land::{Candidate, Merged, aside},
+};
+use crate::copies::{Copy, Source};
+
+/// A check was ended on the person's word.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped")]
+struct Stopped;
+
+pub(super) fn was_stopped(cause: &io::Error) -> bool {
+    cause.get_ref().is_some_and(|inner| inner.is::<Stopped>())
+}
+
+/// `Some`: a command said no.
+pub(super) async fn check(
+    world: &Arc<World>,
+    candidate: &Arc<Candidate>,
+    verify: &[String],
+    merged: &[Merged],
+) -> io::Result<Option<Refusal>> {
+    if verify.is_empty() {
+        return Ok(None);
+    }
+    let court = Copy::at(candidate.copy.folder().with_extension("verify"));
+    let (at, this, here, texts) = (world.clone(), candidate.clone(), court.clone(), merged.to_vec());
+    aside(move || {
+        let files: Vec<String> = this.paths().collect();
+        let root = at.project.root();
+        here.make(&Source { root, files: &files, tree: None, seeds: &at.seeds() })?;
+        for file in texts {
+            let path = here.tree().join(&file.path);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(path, file.after)?;
+        }
+        Ok(())
+    })
+    .await?;
+    let mut refusal = Ok(None);
+    for command in verify {
+        refusal = run(world, command, court.tree()).await;
+        if !matches!(refusal, Ok(None)) {
+            break;
+        }
+    }
+    // What a check left behind in its copy is nobody's problem.
+    let folder = court.folder().to_path_buf();
+    let _ = aside(move || fs::remove_dir_all(folder)).await;
+    refusal
+}
+
+async fn run(world: &World, verify: &str, folder: PathBuf) -> io::Result<Option<Refusal>> {
+    let mut command = world.command("sh".into(), vec!["-c".into(), verify.into()], folder);
+    let deadline = Duration::from_millis(world.settings.tasks.check_timeout_ms);
+    command.deadlines = Deadlines { total: deadline, idle: deadline };
+    let ended = tribunal_supervise::run(command).await.map_err(io::Error::other)?;
+    if ended.how == How::Stopped {
+        return Err(io::Error::other(Stopped));
+    }
+    let said = format!("{}{}", ended.stdout.text(), ended.stderr.text());
+    let mut output = cut(&world.masker.mask(&said), 2000);
+    if ended.how == How::TimedOut {
+        output = format!("not done after {} s (tasks.check_timeout) {output}", deadline.as_secs());
+    } else if output.trim().is_empty() {
+        output = match ended.how {
+            How::Exited(code) => format!("exit code {code}, and it printed nothing"),
+            How::Killed(signal) => format!("killed by signal {signal}"),
+            How::Flooded => "it printed without end".to_string(),
+            How::TimedOut | How::Silent | How::Stopped | How::Lost => "it was ended".to_string(),
+        };
+    }
+    match ended.how {
+        How::Exited(0) => Ok(None),
+        How::Lost => Err(io::Error::other(format!("`{verify}` was lost: its keeper was killed"))),
+        // The command itself is missing or may not run: that says nothing about the patch.
+        How::Exited(126 | 127) => Err(io::Error::other(format!("`{verify}` cannot run: {}", output.trim()))),
+        _ => Ok(Some(Refusal::Check { command: verify.to_string(), output })),
+    }
+}
