@@ -105,7 +105,8 @@ fn prepare(world: &World, key: &Key, task: &Task) -> Result<(Copy, String, Optio
             let copy = next_attempt(world.project.desk(&world.run, key));
             let files = [path.to_string()];
             let source = Source { root: world.project.root(), files: &files, tree: None, seeds: &[] };
-            copy.make(&source).map_err(|cause| format!("no private copy: {cause}"))?;
+            let made = copy.make(&source).and_then(|_| copy.forget_git());
+            made.map_err(|cause| format!("no private copy: {cause}"))?;
             copy
         }
     };
