@@ -192,6 +192,15 @@ impl Copy {
         Ok(Made { remarks: remarks.into_lines() })
     }
 
+    /// Takes the copy's git away. Where what an agent writes is to land, a `git stash` or `git reset` in the copy would land,
+    /// too: as the loss of what the person has not committed.
+    pub fn forget_git(&self) -> io::Result<()> {
+        match fs::remove_dir_all(self.tree().join(".git")) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+            _ => Ok(()),
+        }
+    }
+
     /// Keeps the subject's files beside the copy.
     fn keep_subject(&self, subject: &[String], files: &BTreeMap<String, Kept>) -> io::Result<()> {
         fs::create_dir_all(self.folder.join("base"))?;

@@ -207,6 +207,53 @@ fn an_agent_s_git_commands_do_not_reach_the_person_s_repository() {
 }
 
 #[test]
+fn a_reviewer_can_look_at_the_history_of_what_it_reads() {
+    let sandbox = Sandbox::scripted("tasks: []\n");
+    let spy = sandbox.path("spy").display().to_string();
+    let script = format!("(git log --format=%s; git diff --name-only) > {spy} 2>&1\necho 'findings: []'\n");
+    sandbox.write("agent.sh", &script);
+    let agent = sandbox.path("agent.sh").display().to_string();
+    sandbox.write(
+        "tribunal.yaml",
+        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent}]}}}}\n"),
+    );
+    for args in [
+        &["init", "-q"][..],
+        &["add", "-A"],
+        &["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"],
+    ] {
+        let done = std::process::Command::new("git").args(args).current_dir(sandbox.root()).status().unwrap();
+        assert!(done.success(), "git {args:?}");
+    }
+    sandbox.write("plan.md", &format!("{}\nMy uncommitted line.\n", sandbox.read("plan.md")));
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(sandbox.read("spy"), "first\nplan.md\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_agent_is_told_the_folder_it_works_in() {
+    let sandbox = Sandbox::scripted("tasks: []\n");
+    let spy = sandbox.path("spy").display().to_string();
+    let script = format!(
+        "tr '\\0' '\\n' < /proc/$$/environ | grep PWD= > {spy}\npwd -P >> {spy}\necho 'findings: []'\n"
+    );
+    sandbox.write("agent.sh", &script);
+    let agent = sandbox.path("agent.sh").display().to_string();
+    sandbox.write(
+        "tribunal.yaml",
+        &format!("tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent}]}}}}\n"),
+    );
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let spied = sandbox.read("spy");
+    let (told, is) = spied.trim_end().split_once('\n').unwrap();
+    assert_eq!(told, format!("PWD={is}"));
+    assert!(is.ends_with("/tree"), "{is}");
+}
+
+#[test]
 fn what_a_reviewer_writes_is_not_what_the_next_one_reads() {
     let sandbox = Sandbox::scripted("tasks: []\n");
     let spy = sandbox.path("spy").display().to_string();

@@ -120,7 +120,8 @@ fn prepare(world: &World, key: &Key, task: &Task) -> Result<Prepared, String> {
         }
         Workplace::Private => {
             let copy = next_attempt(world.project.desk(&world.run, key));
-            private(world, &copy, subject).map_err(|cause| format!("no private copy: {cause}"))?;
+            let made = private(world, &copy, subject).and_then(|()| copy.forget_git());
+            made.map_err(|cause| format!("no private copy: {cause}"))?;
             copy
         }
     };

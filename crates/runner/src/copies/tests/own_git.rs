@@ -191,3 +191,14 @@ fn where_something_is_unusual_a_copy_has_none() {
     assert_eq!(names(&copy), ["a.md", "b.md"]);
     assert_eq!(made.remarks, [""; 0]);
 }
+
+#[test]
+fn a_copy_whose_changes_may_land_can_be_without_one() {
+    let place = two_commits();
+    let (copy, _) = place.copy(&["a.md"]);
+    for _ in 0..2 {
+        copy.forget_git().unwrap();
+        assert!(!command(&copy.tree(), &["reset", "--hard"]).output().unwrap().status.success());
+    }
+    assert_eq!(copy.changes().unwrap(), BTreeMap::new());
+}
