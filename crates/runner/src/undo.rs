@@ -408,3 +408,6 @@ fn reopen(store: &Store, plan: &Plan) -> Result<(), StoreError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
