@@ -581,7 +581,9 @@ mod tests {
         }
         assert_eq!(person.git(&["for-each-ref"]), "");
         person.write(".git/refs/tribunal/plan-aaaa.lock", "");
+        let before = person.repository();
         assert!(record(&project, &run(), &at(1), &landing).is_err());
         assert_eq!(person.git(&["for-each-ref"]), "");
+        assert_eq!(person.repository(), before, "nor does a failure leave anything");
     }
 }
