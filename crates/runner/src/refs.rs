@@ -244,14 +244,16 @@ fn prefix(project: &Project) -> io::Result<Option<String>> {
 fn given(project: &Project, changes: &[Change]) -> io::Result<Vec<Change>> {
     let mut command = git(project.root());
     command.args(["check-ignore", "--stdin", "-z"]);
-    let names: Vec<u8> = changes.iter().flat_map(|change| [change.path.as_bytes(), b"\0"].concat()).collect();
-    let output = run(project, command, &names)?;
+    // A name that begins so is nothing but a name.
+    let name = |change: &Change| format!("./{}", change.path);
+    let names: String = changes.iter().map(|change| name(change) + "\0").collect();
+    let output = run(project, command, names.as_bytes())?;
     // Exit code 1: it ignores none of them.
     if !matches!(output.status.code(), Some(0 | 1)) {
         return Err(failed(&output));
     }
     let ignored: Vec<&[u8]> = output.stdout.split(|byte| *byte == 0).collect();
-    Ok(changes.iter().filter(|change| !ignored.contains(&change.path.as_bytes())).cloned().collect())
+    Ok(changes.iter().filter(|change| !ignored.contains(&name(change).as_bytes())).cloned().collect())
 }
 
 /// As `fast-import` wants it: between quotes wherever it could be taken for something else.
@@ -286,4 +288,301 @@ fn run(project: &Project, mut command: Command, bytes: &[u8]) -> io::Result<Outp
 
 fn failed(output: &Output) -> io::Error {
     io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use tribunal_core::ids::Key;
+
+    use super::*;
+
+    /// A person's repository with one commit, something staged, something stashed, and hooks that tell on whoever runs them.
+    struct Person {
+        folder: tempfile::TempDir,
+    }
+
+    impl Person {
+        fn new() -> Person {
+            let person = Person { folder: tempfile::tempdir().unwrap() };
+            person.git(&["init", "-q", "-b", "main"]);
+            for (name, value) in
+                [("user.name", "P"), ("user.email", "p@x"), ("core.logAllRefUpdates", "always")]
+            {
+                person.git(&["config", name, value]);
+            }
+            person
+        }
+
+        fn busy() -> Person {
+            let person = Person::new();
+            person.write("a.md", "1\n");
+            person.git(&["add", "."]);
+            person.git(&["commit", "-qm", "mine"]);
+            person.write("a.md", "stashed\n");
+            person.git(&["stash"]);
+            person.write("staged.md", "staged\n");
+            person.git(&["add", "staged.md"]);
+            for hook in ["reference-transaction", "post-commit", "post-update", "pre-auto-gc"] {
+                let path = person.root().join(".git/hooks").join(hook);
+                fs::write(&path, format!("#!/bin/sh\ntouch {:?}\n", person.root().join("hooked"))).unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            person
+        }
+
+        fn root(&self) -> PathBuf {
+            self.folder.path().join("repository")
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.root().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn git(&self, args: &[&str]) -> String {
+            self.git_in(&self.root(), args)
+        }
+
+        fn git_in(&self, folder: &Path, args: &[&str]) -> String {
+            fs::create_dir_all(self.root()).unwrap();
+            let mut git = Command::new("git");
+            git.args(args).current_dir(folder).env("HOME", self.folder.path());
+            let output = git.env("GIT_CONFIG_NOSYSTEM", "1").output().unwrap();
+            assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        }
+
+        fn project(&self, folder: &str) -> Project {
+            let project = Project::at(self.root().join(folder));
+            project.prepare_home().unwrap();
+            project
+        }
+
+        /// All that git keeps, except for objects and what is ours.
+        fn repository(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+            let (mut found, mut folders) = (BTreeMap::new(), vec![self.root().join(".git")]);
+            while let Some(folder) = folders.pop() {
+                for item in fs::read_dir(folder).unwrap().flatten() {
+                    let path = item.path();
+                    let kept = ["objects", "tribunal"].iter().all(|ours| item.file_name() != *ours);
+                    match (kept, path.is_dir()) {
+                        (false, _) => {}
+                        (true, true) => folders.push(path),
+                        (true, false) => drop(found.insert(path.clone(), fs::read(path).unwrap())),
+                    }
+                }
+            }
+            found
+        }
+
+        fn subjects(&self) -> Vec<String> {
+            let log = self.git(&["log", "--format=%s", "refs/tribunal/plan-aaaa"]);
+            log.lines().map(String::from).collect()
+        }
+    }
+
+    fn run() -> RunId {
+        RunId::new("plan-aaaa")
+    }
+
+    fn at(number: u32) -> At {
+        At { stretch: 2, by: Key::new(format!("round-1/fix-1/fix/{number}")) }
+    }
+
+    fn change(path: &str, before: Option<&str>, after: Option<&str>) -> Change {
+        Change { path: path.into(), before: before.map(String::from), after: after.map(String::from) }
+    }
+
+    #[test]
+    fn every_landing_is_a_commit_of_what_it_did_and_nothing_else() {
+        let person = Person::busy();
+        let project = person.project("");
+        let first = [
+            change("a.md", Some("1\n"), Some("2\n")),
+            change("new.rs", None, Some("new\n")),
+            change("src/old.rs", Some("old\n"), None),
+        ];
+        record(&project, &run(), &at(1), &first).unwrap();
+        // Somebody writes before the next one, which comes to a file that no landing has touched yet.
+        let second =
+            [change("a.md", Some("2\nmine\n"), Some("3\nmine\n")), change("b.md", Some("b\n"), Some("B\n"))];
+        record(&project, &run(), &at(2), &second).unwrap();
+        let third = [change("b.md", Some("B\n"), Some("C\n"))];
+        record(&project, &run(), &at(3), &third).unwrap();
+        record(&project, &run(), &at(3), &third).unwrap();
+        assert_eq!(
+            person.subjects(),
+            [
+                "Landing round-1/fix-1/fix/3",
+                "Landing round-1/fix-1/fix/2",
+                "The files before round-1/fix-1/fix/2",
+                "Landing round-1/fix-1/fix/1",
+                "The files before round-1/fix-1/fix/1",
+            ]
+        );
+        let shown = |number: u32| {
+            let commit = format!("refs/tribunal/plan-aaaa~{number}");
+            person.git(&["show", "--format=", "--no-renames", "--unified=0", "--no-prefix", &commit])
+        };
+        let lines = |number| -> Vec<String> {
+            let shown = shown(number);
+            let is_change = |line: &&str| line.starts_with(['+', '-']);
+            shown.lines().filter(is_change).map(String::from).collect()
+        };
+        assert_eq!(
+            lines(3),
+            [
+                "--- a.md",
+                "+++ a.md",
+                "-1",
+                "+2",
+                "--- /dev/null",
+                "+++ new.rs",
+                "+new",
+                "--- src/old.rs",
+                "+++ /dev/null",
+                "-old"
+            ]
+        );
+        assert_eq!(lines(1), ["--- a.md", "+++ a.md", "-2", "+3", "--- b.md", "+++ b.md", "-b", "+B"]);
+        assert_eq!(lines(0), ["--- b.md", "+++ b.md", "-B", "+C"]);
+        let of = person.git(&[
+            "log",
+            "-1",
+            "--format=%an <%ae>%n%cn <%ce>%n%(trailers)",
+            "refs/tribunal/plan-aaaa",
+        ]);
+        assert_eq!(of, format!("{COMMITTER}\n{COMMITTER}\nTribunal-Landing: 2 round-1/fix-1/fix/3\n\n"));
+    }
+
+    #[test]
+    fn what_is_the_person_s_is_untouched_and_no_hook_runs() {
+        let person = Person::busy();
+        let project = person.project("");
+        let before = (person.repository(), person.git(&["stash", "list"]));
+        fs::remove_file(person.root().join("hooked")).unwrap_or_default();
+        for number in 1..3 {
+            let change = change("a.md", Some("1\n"), Some("2\n"));
+            record(&project, &run(), &at(number), &[change]).unwrap();
+        }
+        assert!(reference(&project, &run()).is_some());
+        forget(&project, &run()).unwrap();
+        assert_eq!(reference(&project, &run()), None);
+        assert_eq!(person.repository(), before.0);
+        assert!(!person.root().join("hooked").exists(), "a hook ran");
+        assert_eq!(person.git(&["stash", "list"]), before.1);
+    }
+
+    #[test]
+    fn it_works_without_a_commit_without_a_branch_in_another_work_tree_and_below_the_top() {
+        let landing = [change("docs/a.md", Some("1\n"), Some("2\n"))];
+        let text =
+            |person: &Person, path: &str| person.git(&["show", &format!("refs/tribunal/plan-aaaa:{path}")]);
+        let unborn = Person::new();
+        record(&unborn.project(""), &run(), &at(1), &landing).unwrap();
+        assert_eq!(text(&unborn, "docs/a.md"), "2\n");
+
+        let detached = Person::busy();
+        detached.git(&["checkout", "-q", "--detach"]);
+        record(&detached.project(""), &run(), &at(1), &landing).unwrap();
+        assert_eq!(text(&detached, "docs/a.md"), "2\n");
+
+        let linked = Person::busy();
+        let elsewhere = linked.folder.path().join("elsewhere");
+        linked.git(&["worktree", "add", "-q", elsewhere.to_str().unwrap()]);
+        let project = Project::at(&elsewhere);
+        project.prepare_home().unwrap();
+        record(&project, &run(), &at(1), &landing).unwrap();
+        assert_eq!(text(&linked, "docs/a.md"), "2\n", "one repository has one such reference");
+
+        let below = Person::busy();
+        let project = below.project("apps/web \"2\"");
+        record(&project, &run(), &at(1), &landing).unwrap();
+        record(&project, &run(), &at(2), &[change("docs/a.md", Some("2\n"), Some("3\n"))]).unwrap();
+        assert_eq!(text(&below, "apps/web \"2\"/docs/a.md"), "3\n");
+        assert_eq!(below.subjects().len(), 3, "the second landing found the file as the first one left it");
+    }
+
+    #[test]
+    fn odd_names_and_odd_texts_arrive_as_they_are() {
+        let person = Person::new();
+        let project = person.project("");
+        let names =
+            ["a b", " lead", "q\"uo\\te", "two\nlines", "tab\t", "ä", "-dash", ":(top)x", "*", "$x", "x "];
+        for text in
+            ["", "\n", "no end", "a\r\nb\r\n", "done\nfeature done\ncommit refs/heads/main\n", "\u{feff}\0"]
+        {
+            forget(&project, &run()).unwrap();
+            let all: Vec<Change> = names.iter().map(|name| change(name, None, Some(text))).collect();
+            record(&project, &run(), &at(1), &all).unwrap();
+            let listed = person.git(&["ls-tree", "-r", "-z", "--name-only", "refs/tribunal/plan-aaaa"]);
+            let mut listed: Vec<&str> = listed.split_terminator('\0').collect();
+            let mut expected = names.to_vec();
+            listed.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(listed, expected);
+            for name in names {
+                assert_eq!(
+                    person.git(&["show", &format!("refs/tribunal/plan-aaaa:{name}")]),
+                    text,
+                    "{name:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_git_ignores_is_not_given_to_it() {
+        let person = Person::new();
+        person.write(".gitignore", "secret*\n");
+        let project = person.project("");
+        let secret = change("secret.env", Some("old\n"), Some("new\n"));
+        record(&project, &run(), &at(1), std::slice::from_ref(&secret)).unwrap();
+        assert_eq!(reference(&project, &run()), None);
+        record(&project, &run(), &at(2), &[secret, change("a.md", Some("1\n"), Some("2\n"))]).unwrap();
+        let listed = person.git(&["ls-tree", "-r", "--name-only", "refs/tribunal/plan-aaaa"]);
+        assert_eq!(listed, "a.md\n");
+    }
+
+    #[test]
+    fn a_file_that_runs_is_kept_as_one() {
+        let person = Person::new();
+        let project = person.project("");
+        for name in ["run.sh", "gone.sh"] {
+            person.write(name, "1\n");
+            fs::set_permissions(person.root().join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let all = [change("gone.sh", Some("1\n"), None), change("run.sh", Some("1\n"), Some("2\n"))];
+        Checkpoints::of(&project, &run()).keep(&at(1), &all).unwrap();
+        fs::remove_file(person.root().join("gone.sh")).unwrap();
+        record(&project, &run(), &at(1), &all).unwrap();
+        let modes = |commit: &str| person.git(&["ls-tree", "--format=%(objectmode) %(path)", commit]);
+        assert_eq!(modes("refs/tribunal/plan-aaaa"), "100755 run.sh\n");
+        assert_eq!(modes("refs/tribunal/plan-aaaa~1"), "100755 gone.sh\n100755 run.sh\n");
+    }
+
+    #[test]
+    fn where_there_is_no_repository_nothing_happens_and_what_cannot_be_done_is_said() {
+        let person = Person { folder: tempfile::tempdir().unwrap() };
+        let project = person.project("");
+        let landing = [change("a.md", Some("1\n"), Some("2\n"))];
+        record(&project, &run(), &at(1), &landing).unwrap();
+        forget(&project, &run()).unwrap();
+        assert_eq!(reference(&project, &run()), None);
+
+        let person = Person::new();
+        let project = person.project("");
+        for odd in ["a..b", "a b", "x\ncommit refs/heads/main", "../heads/main", ""] {
+            record(&project, &RunId::new(odd), &at(1), &landing).unwrap();
+        }
+        assert_eq!(person.git(&["for-each-ref"]), "");
+        person.write(".git/refs/tribunal/plan-aaaa.lock", "");
+        let before = person.repository();
+        assert!(record(&project, &run(), &at(1), &landing).is_err());
+        assert_eq!(person.git(&["for-each-ref"]), "");
+        assert_eq!(person.repository(), before, "nor does a failure leave anything");
+    }
 }

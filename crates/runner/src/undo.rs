@@ -26,7 +26,7 @@ use tribunal_store::{Store, StoreError};
 use crate::{
     checkpoints::{At, Begun, Change},
     fault,
-    files::{Replacement, sweep},
+    files::{Replacement, places, sweep},
     landings::{Clash, Diff, FileDiff, Landing, Landings, LandingsError, without},
     locks::{self, Lock, Locked},
     merging::Lines,
@@ -187,6 +187,10 @@ pub fn carry_out(
     if let (Some(finding), false, others @ [_, ..]) = (finding, together, plan.others().as_slice()) {
         return Err(UndoError::Together { run: run.clone(), finding, others: others.to_vec() });
     }
+    // What an earlier life left behind.
+    let settings = plan.landings.view.settings.iter();
+    let ours = settings.flat_map(|settings| places(project, run, settings));
+    ours.filter(|folder| project.leads_out(folder).is_none()).for_each(|folder| sweep(&folder));
     let parked = replace(project, &plan)?;
     if !plan.landings.is_finished() {
         reopen(&store, &plan)?;
@@ -408,3 +412,6 @@ fn reopen(store: &Store, plan: &Plan) -> Result<(), StoreError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

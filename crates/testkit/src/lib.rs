@@ -7,6 +7,7 @@
 mod challenged;
 pub mod court;
 mod dice;
+mod landed;
 mod random;
 pub mod samples;
 mod scripted;
@@ -14,6 +15,7 @@ pub mod trial;
 
 pub use challenged::{COUNTER, challenged};
 pub use dice::Dice;
+pub use landed::{landed_change, lander};
 pub use random::{RandomWorld, Temper};
 pub use scripted::ScriptedWorld;
 

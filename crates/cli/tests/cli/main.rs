@@ -17,4 +17,5 @@ mod screens;
 mod settings;
 mod trust;
 mod undo;
+mod undo_several;
 mod worlds;

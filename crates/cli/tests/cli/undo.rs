@@ -441,3 +441,55 @@ fn documents_fit_their_schema() {
         assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&document), "{document}");
     }
 }
+
+#[test]
+fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
+    let sandbox = Sandbox::scripted(&script("blocked: who pays"));
+    sandbox.write("plan.md", PLAN);
+    let git = |args: &[&str]| Ran::of(sandbox.wrapped("git").args(args).output().unwrap()).out;
+    git(&["init", "-q", "-b", "main"]);
+    git(&["config", "user.email", "p@x"]);
+    git(&["config", "user.name", "P"]);
+    git(&["add", "plan.md"]);
+    git(&["commit", "-qm", "mine"]);
+    let (head, status) = (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain=v2", "--branch"]));
+    assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(3));
+    let run = sandbox.last_run();
+    let reference = format!("refs/tribunal/{run}");
+    insta::assert_snapshot!(git(&["log", "--reverse", "--format=%B", &reference]), @r"
+    The files before round-1/fix-1/fix/1
+
+    Landing round-1/fix-1/fix/1
+
+    For F1, F2.
+
+    Tribunal-Landing: 1 round-1/fix-1/fix/1
+    ");
+    assert_eq!(git(&["show", &format!("{reference}~1:plan.md")]), PLAN);
+    assert_eq!(git(&["show", &format!("{reference}:plan.md")]), FIXED);
+    let preview = sandbox.run(&["undo", &run]).out;
+    assert!(preview.contains(&format!("\ngit has them, too: git log -p {reference}\n")), "{preview}");
+    assert_eq!(sandbox.json(&["undo", &run])["reference"], reference.as_str());
+    assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
+    assert_eq!((git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain=v2", "--branch"])), (head, status));
+    // The run's own end is good only once the other finding is settled.
+    sandbox.write("script.yaml", &script(ALSO_FIXED));
+    sandbox.run(&["decisions", "D1", "retry"]);
+    assert_eq!(sandbox.run(&["resume", &run]).code, Some(0));
+    assert_eq!(
+        git(&["log", "--format=%s", &reference]).lines().count(),
+        4,
+        "the second repair found the first gone"
+    );
+    assert_eq!(sandbox.json(&["gc", "--runs", "--keep-days", "0", "--dry-run"])["runs"][0], run.as_str());
+    assert_ne!(git(&["for-each-ref", "refs/tribunal"]), "");
+    assert_eq!(sandbox.run(&["gc", "--runs", "--keep-days", "0"]).code, Some(0));
+    assert_eq!(git(&["for-each-ref", "refs/tribunal"]), "");
+}
+
+#[test]
+fn without_a_repository_nobody_is_told_of_git() {
+    let (sandbox, run) = waiting(PLAN);
+    let preview = sandbox.run(&["undo", &run]).out;
+    assert!(!preview.contains("refs/tribunal"), "{preview}");
+}
