@@ -60,8 +60,8 @@ pub(super) fn criteria_task(role: Role, count: usize) -> Option<String> {
     let first = "The acceptance criteria are numbered above";
     match role {
         Role::Spec => Some(format!(
-            "{first}: go through all {count}, one by one. Each that is not met, or met in part, is a finding of its own that\n\
-             names it (\"criterion 2\") and shows where; one that is met is none."
+            "{first}: go through all {count}, one by one. Each that is not met, or met in part, is a finding of\n\
+             its own that names it (\"criterion 2\") and shows where; one that is met is none."
         )),
         Role::Fixer | Role::Challenger => None,
         _ => Some(format!("{first}; they say what the change is for.")),

@@ -453,7 +453,7 @@ mod tests {
     fn change() -> Subject {
         let changed = |n: usize| Changed {
             path: format!("crates/core/src/some/where/file{n}.rs"),
-            from: (n % 3 == 0).then(|| format!("crates/core/src/old/file{n}.rs")),
+            from: n.is_multiple_of(3).then(|| format!("crates/core/src/old/file{n}.rs")),
         };
         Subject::Change(Box::new(Change {
             range: "main..HEAD".into(),
@@ -527,8 +527,8 @@ mod tests {
 
         Your seat: spec. Go through every requirement and every acceptance criterion that this has to meet, one by one: met or not, and
         where. What is not met, met in part, or done without being asked for is a finding. A task ticked off that is not done is critical.
-        The acceptance criteria are numbered above: go through all 2, one by one. Each that is not met, or met in part, is a finding of its own that
-        names it ("criterion 2") and shows where; one that is met is none.
+        The acceptance criteria are numbered above: go through all 2, one by one. Each that is not met, or met in part, is a finding of
+        its own that names it ("criterion 2") and shows where; one that is met is none.
         This is a repeated look: what is known need not be raised again, unless its fix did not hold or made
         something worse. Raising nothing new is a good answer.
         "#);
