@@ -19,7 +19,7 @@ use crate::{files::write_atomically, subject::is_plain};
 const MOST_FILES: usize = 5_000;
 const MOST_BYTES: u64 = 128 << 20;
 /// Never part of a copy, and never part of a patch: what tools leave behind when they run.
-const NEVER: [&str; 7] =
+pub(crate) const NEVER: [&str; 7] =
     [".git", ".tribunal", "node_modules", "target", "__pycache__", ".pytest_cache", ".venv"];
 
 /// Relative path to content hash.

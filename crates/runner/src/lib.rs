@@ -6,12 +6,14 @@
 //! It decides nothing (that is `core`), shows nothing (that is `report`) and reads neither the environment nor arguments
 //! (the binary hands them in).
 
+pub mod changes;
 mod checkpoints;
 mod copies;
 mod effects;
 mod fault;
 mod files;
 pub mod gc;
+pub mod git;
 pub mod host;
 pub mod journal;
 pub mod landings;
