@@ -358,6 +358,28 @@ fn severities_in_every_scale_and_with_anything_around_them() {
 }
 
 #[test]
+fn the_file_a_reviewer_named_is_read_wherever_it_stands() {
+    for (key, said, file, line) in [
+        ("file", "src/a.rs", Some("src/a.rs"), None),
+        ("file", "`src/a.rs:12`", Some("src/a.rs"), None),
+        ("path", "src/a b.rs", Some("src/a b.rs"), None),
+        ("location", "src/a.rs:12", Some("src/a.rs"), Some(12)),
+        ("location", "`src/a.rs`, line 12", Some("src/a.rs"), Some(12)),
+        ("location", "src/a.rs#L12", Some("src/a.rs"), Some(12)),
+        ("location", "Makefile", None, None),
+        ("location", "section 2", None, None),
+    ] {
+        let item = json!({ "severity": "low", "description": "d", "quote": "q", key: said });
+        let raised = findings(&json!({ "findings": [item] }).to_string());
+        assert_eq!((raised[0].file.as_deref(), raised[0].line), (file, line), "{key}: {said}");
+    }
+    let item = json!({ "severity": "low", "description": "d", "quote": "q", "file": "src/a.rs", "line": 3,
+        "location": "src/b.rs:9" });
+    let raised = findings(&json!({ "findings": [item] }).to_string());
+    assert_eq!((raised[0].file.as_deref(), raised[0].line), (Some("src/a.rs"), Some(3)));
+}
+
+#[test]
 fn lines_as_people_name_them() {
     for (key, said, line) in [
         ("line", "7", Some(7)),

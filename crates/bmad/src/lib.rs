@@ -1,11 +1,13 @@
 //! Reads BMAD's files: takes text, gives types. Starts nothing, opens nothing, knows no agent.
 //!
-//! So far it knows the one file that every era of BMAD has, `_bmad/bmm/config.yaml`, and the list of a project's agents.
-//! Boards, stories, epics and menus come with the workflows that need them.
+//! So far it knows the one file that every era of BMAD has, `_bmad/bmm/config.yaml`, the list of a project's agents, and a
+//! story's acceptance criteria. Boards, epics and menus come with the workflows that need them.
 
 mod config;
 mod csv;
 mod roster;
+mod story;
 
 pub use config::{CONFIG_PATH, OUTPUT_FOLDER, folder};
 pub use roster::{ROSTER_PATH, Roster, roster};
+pub use story::{criteria, is_story};

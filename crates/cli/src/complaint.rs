@@ -7,7 +7,9 @@ use tribunal_core::ids::RunId;
 use tribunal_report::{clean_block, escaped};
 use tribunal_runner::{
     RunError,
+    changes::{self, ChangeError, kilobytes},
     gc::GcError,
+    git::GitError,
     host::HostError,
     landings::LandingsError,
     subject::{LIMIT, SubjectError},
@@ -149,6 +151,80 @@ impl From<SubjectError> for Complaint {
             complaint.why("Nothing was started and nothing was changed.")
         } else {
             complaint
+        }
+    }
+}
+
+impl From<GitError> for Complaint {
+    fn from(cause: GitError) -> Self {
+        let what = cause.to_string();
+        let complaint = match cause {
+            GitError::NoGit => Complaint::new(ENVIRONMENT, what).todo("install git, or put it on the PATH"),
+            GitError::NoRepository { .. } => Complaint::usage(what)
+                .todo("go to the project, or name it: tribunal -C DIR review …")
+                .todo("without git, review files: tribunal review FILE"),
+            GitError::Bare { .. } => {
+                Complaint::usage(what).todo("go to a checkout of it: git worktree add DIR")
+            }
+            GitError::Distrusted { root } => Complaint::usage(what)
+                .todo(format!("if you trust it: git config --global --add safe.directory {root}")),
+            GitError::Slow { .. } | GitError::Flood { .. } => {
+                Complaint::new(ENVIRONMENT, what).todo("name fewer files: put folders behind the command")
+            }
+            GitError::Failed { .. } | GitError::Unasked { .. } => {
+                Complaint::new(ENVIRONMENT, what).todo("see whether git itself works here: git status")
+            }
+        };
+        complaint.why(UNTOUCHED)
+    }
+}
+
+/// Nothing has happened yet.
+const UNTOUCHED: &str = "Nothing was started and nothing was changed.";
+
+impl From<ChangeError> for Complaint {
+    fn from(cause: ChangeError) -> Self {
+        let what = cause.to_string();
+        match cause {
+            ChangeError::Git(cause) => cause.into(),
+            ChangeError::NoRange { said } => Complaint::usage(what)
+                .why(UNTOUCHED)
+                .todo(format!("from there to HEAD: tribunal review --diff {said}..HEAD"))
+                .todo(format!("that commit alone: tribunal review --commit {said}")),
+            ChangeError::Unknown { .. } => Complaint::usage(what)
+                .why(UNTOUCHED)
+                .todo("see which there are: git branch --all, git tag, git log --oneline")
+                .todo("if it is on a server: git fetch"),
+            ChangeError::Unrelated { shallow: false, one, other } => Complaint::usage(what)
+                .why(UNTOUCHED)
+                .todo(format!("compare them as they are: tribunal review --diff {one}..{other}")),
+            ChangeError::Unrelated { .. } | ChangeError::Shallow { .. } => {
+                Complaint::usage(what).why(UNTOUCHED).todo("get the history: git fetch --unshallow")
+            }
+            ChangeError::Conflicts { .. } => {
+                Complaint::usage(what).why(UNTOUCHED).todo("resolve them first: git status")
+            }
+            ChangeError::Nothing { .. } => {
+                Complaint::usage(what).why(UNTOUCHED).todo("change something first")
+            }
+            ChangeError::AllLeftOut { reasons, .. } => {
+                Complaint::usage(what).why(reasons.join("\n")).todo("name a change of text files (UTF-8)")
+            }
+            ChangeError::Differs { .. } => Complaint::usage(what)
+                .why(format!("Fixes land in the work tree, so it must have what is reviewed. {UNTOUCHED}"))
+                .todo("check out what it ends in, without changes of your own: git stash, git switch"),
+            ChangeError::TooBig { .. } => {
+                let (parts, files, size) =
+                    (changes::MOST_PARTS, changes::MOST_FILES, kilobytes(changes::MOST_BYTES));
+                Complaint::usage(what)
+                    .why(format!(
+                        "A review has at most {parts} parts of {files} files and {size} of diff. {UNTOUCHED}"
+                    ))
+                    .todo("narrow it to folders, the biggest are:")
+            }
+            ChangeError::Unreadable { .. } => Complaint::new(ENVIRONMENT, what)
+                .why(UNTOUCHED)
+                .todo("look at its permissions, and whether the disk is full"),
         }
     }
 }

@@ -138,6 +138,9 @@ pub(crate) struct Plan {
     pub limits: Limits,
     pub verify: Vec<String>,
     pub fix: bool,
+    /// Of a change; none for a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff_bytes: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

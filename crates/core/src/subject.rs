@@ -11,6 +11,8 @@ use alloc::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ids::Hash;
+
 /// A document or one section of it, a source file, or a code change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "subject", rename_all = "snake_case")]
@@ -119,7 +121,7 @@ impl Subject {
                 format!("{}-{}", slug(stem(path)), slug(section))
             }
             Subject::Document { path, section: None } | Subject::Source { path } => slug(stem(path)),
-            Subject::Change(change) => format!("change-{}", slug(&change.range)),
+            Subject::Change(change) => format!("change-{}", distinct(&change.range)),
         }
     }
 }
@@ -136,6 +138,16 @@ fn stem(path: &str) -> &str {
         Some(dot) if dot > 0 => &name[..dot],
         _ => name,
     }
+}
+
+/// A slug that keeps apart what only its end tells apart: parts of a change with a long name.
+fn distinct(text: &str) -> String {
+    let short = slug(text);
+    if text.chars().count() <= 40 {
+        return short;
+    }
+    let start: String = short.chars().take(27).collect();
+    format!("{}-{}", start.trim_end_matches('-'), Hash::of(text.as_bytes()).short())
 }
 
 /// Letters and digits in lower case, everything else one dash, at most 40 characters.
@@ -165,6 +177,22 @@ mod tests {
         assert_eq!(Subject::at("docs/prd.md", Some("2. Goals & Scope".into())).slug(), "prd-2-goals-scope");
         assert_eq!(Subject::at("src/.env", None).slug(), "env");
         assert_eq!(slug("***"), "subject");
+    }
+
+    #[test]
+    fn parts_of_a_change_have_names_of_their_own_however_long_it_is_called() {
+        let slug = |range: &str| {
+            Subject::Change(Box::new(Change { range: range.into(), ..Change::default() })).slug()
+        };
+        assert_eq!(slug("main..HEAD (part 2 of 5)"), "change-main-head-part-2-of-5");
+        let long = "main..feature/an-uncommonly-long-name-of-a-branch";
+        let parts = [1, 2].map(|part| slug(&format!("{long} (part {part} of 2)")));
+        assert_ne!(parts[0], parts[1]);
+        assert!(
+            parts[0].starts_with("change-main-feature-an-uncommonly-") && parts[0].len() <= 47,
+            "{}",
+            parts[0]
+        );
     }
 
     #[test]

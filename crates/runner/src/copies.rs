@@ -41,7 +41,7 @@ use stamps::Stamp;
 /// More than this is not copied for every task.
 const MOST: Bounds = Bounds { files: 20_000, bytes: 512 << 20 };
 /// Never part of a patch, and of a copy only if git tracks it or it was asked for: what tools leave behind when they run.
-const NEVER: [&str; 7] =
+pub(crate) const NEVER: [&str; 7] =
     [".git", ".tribunal", "node_modules", "target", "__pycache__", ".pytest_cache", ".venv"];
 
 /// What agent clients need and people often ignore.

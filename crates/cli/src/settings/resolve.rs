@@ -6,7 +6,7 @@ use tribunal_bmad::{OUTPUT_FOLDER, folder};
 use tribunal_core::{
     level::{Goal, Level, Tier},
     limits::{Cost, Limits},
-    settings::{PlanSettings, Settings, TaskSettings},
+    settings::{PlanSettings, Settings, TaskSettings, WritingSettings},
     subject::Subject,
 };
 use tribunal_report::Mode;
@@ -89,6 +89,8 @@ pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<
     let Roster { personas, warning } = roster(root, &effective);
     let mut tasks = tasks(&effective);
     tasks.plans.roster = personas;
+    tasks.writing =
+        WritingSettings { approve_each: is_word(&effective, "approve", "each"), seeds: seeds(&effective)? };
     let settings = Settings {
         subject,
         tier: u8::try_from(whole(&effective, "tier")).ok().and_then(Tier::new).unwrap_or_default(),
@@ -180,7 +182,7 @@ fn tasks(effective: &Effective) -> TaskSettings {
             .map(|_| ms(effective, "tasks.elicitation_timeout")),
         fixer_timeout_ms: ms(effective, "tasks.fixer_timeout"),
         check_timeout_ms: ms(effective, "tasks.check_timeout"),
-        writing: Default::default(),
+        writing: WritingSettings::default(),
         idle_timeout_ms: ms(effective, "tasks.idle_timeout"),
         retry_after_ms: ms(effective, "tasks.retry_after"),
         plans: PlanSettings {
@@ -210,7 +212,29 @@ fn reviews(effective: &Effective) -> Result<String, Complaint> {
     }
 }
 
-/// A folder below the project's root, or why not.
+/// What copies get beside what git would track. It need not be there yet: a copy takes what there is.
+fn seeds(effective: &Effective) -> Result<Vec<String>, Complaint> {
+    const SEED: &str = "copies.seed";
+    let mut seeds: Vec<String> = Vec::new();
+    for said in list(effective, SEED) {
+        let seed = inside(effective, SEED, &said)?;
+        let own = seed.split('/').next().is_some_and(|first| first == ".git" || first == ".tribunal");
+        if own {
+            return Err(Complaint::usage(format!(
+                "{}: `{SEED}` has `{said}`, which no copy ever has",
+                place(effective, SEED)
+            ))
+            .why("It holds what keeps the project's history. Nothing was started.")
+            .todo("take it out of the list"));
+        }
+        if !seeds.contains(&seed) {
+            seeds.push(seed);
+        }
+    }
+    Ok(seeds)
+}
+
+/// A path below the project's root, or why not.
 fn inside(effective: &Effective, path: &str, said: &str) -> Result<String, Complaint> {
     let folder = folder(said);
     let inside = Path::new(folder).components().all(|part| matches!(part, Component::Normal(_)));
@@ -226,5 +250,8 @@ fn inside(effective: &Effective, path: &str, said: &str) -> Result<String, Compl
     };
     Err(Complaint::usage(format!("{}: `{path}` is `{said}`, which {what}", place(effective, path)))
         .why("Nothing was started.")
-        .todo(format!("name a folder below the project's root, here or as `{path}` in {FILE}")))
+        .todo(format!(
+            "name {} below the project's root, here or as `{path}` in {FILE}",
+            if path == "copies.seed" { "something" } else { "a folder" }
+        )))
 }

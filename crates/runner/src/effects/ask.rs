@@ -2,14 +2,15 @@
 
 use std::{
     fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use tribunal_agents::{
     answer::{self, Wanted},
-    driver, prompt,
+    driver,
+    prompt::{self, Material},
 };
 use tribunal_core::{
     brief::{AgentReply, Patch, Task, Workplace},
@@ -30,6 +31,7 @@ use super::{Performed, World, difference, freeze, strays, world_fault};
 use crate::{
     copies::{Copy, Source, Watch, patch_hash},
     merging,
+    subject::is_plain,
 };
 
 /// Of what an agent prints while it works.
@@ -44,20 +46,22 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         let (world, key, task) = (world.clone(), key.clone(), task.clone());
         tokio::task::spawn_blocking(move || prepare(&world, &key, &task)).await
     };
-    let Prepared { bench, text, template } = match prepared {
+    let Prepared { bench, text, criteria, template } = match prepared {
         Ok(Ok(prepared)) => prepared,
         Ok(Err(problem)) => return Some(world_fault(problem).into()),
         Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
     };
-    let prompt = match prompt::render(&task.brief, &text, template.as_deref()) {
-        Ok(prompt) => prompt,
-        Err(problem) => {
-            let file = prompt::file_name(task.brief.role);
-            return Some(
-                world_fault(format!("no prompt for the {} ({file}): {problem}", task.brief.role)).into(),
-            );
-        }
-    };
+    let prompt =
+        match prompt::render(&task.brief, Material { text: &text, criteria: &criteria }, template.as_deref())
+        {
+            Ok(prompt) => prompt,
+            Err(problem) => {
+                let file = prompt::file_name(task.brief.role);
+                return Some(
+                    world_fault(format!("no prompt for the {} ({file}): {problem}", task.brief.role)).into(),
+                );
+            }
+        };
     let prompt_bytes = prompt.len();
     let masked_prompt = world.masker.mask(&prompt).into_owned();
     let command = command(&world, agent, (&key, &task), bench.copy.tree(), prompt);
@@ -105,6 +109,8 @@ struct Prepared {
     bench: Bench,
     /// The subject as it stands there.
     text: String,
+    /// What it has to meet.
+    criteria: Vec<String>,
     /// The project's own one for the role.
     template: Option<String>,
 }
@@ -131,7 +137,7 @@ fn prepare(world: &World, key: &Key, task: &Task) -> Result<Prepared, String> {
     let text = text(&copy, subject).map_err(|cause| format!("the copy of {}: {cause}", subject.title()))?;
     let template = world.project.template(&prompt::file_name(task.brief.role))?;
     let watch = copy.watch(world.project.root()).ok();
-    Ok(Prepared { bench: Bench { copy, watch }, text, template })
+    Ok(Prepared { criteria: criteria(&copy, world, subject), bench: Bench { copy, watch }, text, template })
 }
 
 fn private(world: &World, copy: &Copy, subject: &Subject) -> io::Result<()> {
@@ -143,6 +149,17 @@ fn private(world: &World, copy: &Copy, subject: &Subject) -> io::Result<()> {
     let files: Vec<String> = subject.files().into_iter().map(String::from).collect();
     let root = world.project.root();
     copy.make(&Source { root, files: &files, tree: None, seeds: &world.seeds() }).map(drop)
+}
+
+/// The story's acceptance criteria, as the copy has it; a story that is ignored by git is not in there.
+fn criteria(copy: &Copy, world: &World, subject: &Subject) -> Vec<String> {
+    let Some(story) = subject.change().and_then(|change| change.story.as_ref()) else { return Vec::new() };
+    if !is_plain(story) {
+        return Vec::new();
+    }
+    let read = |folder: &Path| fs::read_to_string(folder.join(story)).ok();
+    let text = read(&copy.tree()).or_else(|| read(world.project.root()));
+    text.map(|text| tribunal_bmad::criteria(&text)).unwrap_or_default()
 }
 
 /// What the prompt shows: the one file's text, or the change's diff.

@@ -19,6 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     row("goal", Kind::Words(&["zero-open", "critical-only"]), "zero-open", "When a review is good"),
     row("target_confidence", Kind::Percent, "", "What confidence must come to before a review is called resolved; else it is only shown"),
     row("fix", Kind::Flag, "true", "Whether findings are fixed; false reviews only"),
+    row("approve", Kind::Words(&["never", "each"]), "never", "Whether a person sees each patch before it lands"),
     row("verify", Kind::Commands, "[]", "Checks that must pass before a fix lands, run in a copy: a text for `sh -c`, or a list of words"),
     row("output_folder", Kind::Folder, "", "Where documents go; else BMAD's output folder, else .tribunal"),
     row("reviews_folder", Kind::Folder, "", "Where trackers and metrics go; else {output_folder}/reviews")
@@ -71,6 +72,8 @@ pub(super) const ROWS: &[Row] = &[
     row("tasks.check_timeout", TIMEOUT, "600", "How long a check may take"),
     row("tasks.idle_timeout", TIMEOUT, "600", "How long an agent may say nothing"),
     row("tasks.retry_after", Kind::Seconds { min: 0 }, "5", "Pause before a failed task is tried once more"),
+
+    row("copies.seed", Kind::List, "[]", "Ignored files and folders that agents and checks need in their copies, relative to the project"),
 
     row("progress.mode", Kind::Words(&["silent", "summary", "streaming", "verbose"]), "streaming", "How much is shown while a run works")
         .also(&[same("progress_display.mode")]),

@@ -1,21 +1,22 @@
-//! `tribunal review PATH…`.
+//! `tribunal review PATH…`, and `tribunal review --diff RANGE`.
+
+mod change;
+mod plan;
 
 use std::{
     collections::BTreeSet,
-    io::{Write, stderr, stdout},
+    io::{Write, stderr},
     path::{Path, PathBuf},
 };
 
 use clap::ValueEnum;
 use tribunal_agents::prompt;
 use tribunal_core::{
-    brief::Brief,
-    level::{Role, level_for, panel},
+    level::Role,
     reason::Reason,
-    seating,
     settings::Settings,
     subject::Subject,
-    text::{count, find_section, sections},
+    text::{find_section, sections},
     view::Phase,
 };
 use tribunal_report::{escaped, tables::Standing};
@@ -26,7 +27,6 @@ use crate::{
     complaint::Complaint,
     context::Context,
     detach::detach,
-    documents::{self, Plan, Seat},
     running::{Job, execute},
     settings::{Resolved, Wishes, nearest, resolve},
     trust,
@@ -35,11 +35,13 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Files to review; several are several runs
-    #[arg(required = true)]
+    /// Files to review, several are several runs; beside a change: only what is at or below these
+    #[arg(required_unless_present = "change")]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    change: change::Choice,
     /// Only the part under this heading
-    #[arg(long)]
+    #[arg(long, conflicts_with = "change")]
     section: Option<String>,
     /// How heavy the process is: 0 quick fix to 4 enterprise
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=4))]
@@ -53,9 +55,8 @@ pub(crate) struct Arguments {
     /// An agent of the settings
     #[arg(long)]
     agent: Option<String>,
-    /// Review only
-    #[arg(long)]
-    no_fix: bool,
+    #[command(flatten)]
+    fixing: Fixing,
     /// Any setting, for this time only: --set limits.max_cost=2.50
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -67,6 +68,17 @@ pub(crate) struct Arguments {
     detach: bool,
     #[command(flatten)]
     progress: Progress,
+}
+
+/// What becomes of findings.
+#[derive(Debug, clap::Args)]
+struct Fixing {
+    /// Review only
+    #[arg(long)]
+    no_fix: bool,
+    /// Whether you see each patch before it lands
+    #[arg(long, value_enum, conflicts_with = "no_fix")]
+    approve: Option<ApproveName>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -82,6 +94,26 @@ enum GoalName {
     CriticalOnly,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ApproveName {
+    Never,
+    Each,
+}
+
+/// One run to be.
+struct Prepared {
+    project: Project,
+    resolved: Resolved,
+    material: Material,
+}
+
+/// What reviewers will read.
+enum Material {
+    Text(String),
+    /// So many bytes of diff.
+    Diff(u64),
+}
+
 pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
     let wishes = context
         .wishes()
@@ -89,27 +121,35 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         .flag("--level", "level", arguments.level.and_then(word))
         .flag("--goal", "goal", arguments.goal.and_then(word))
         .flag("--agent", "agents.use", arguments.agent)
-        .flag("--no-fix", "fix", arguments.no_fix.then(|| "false".into()))
+        .flag("--approve", "approve", arguments.fixing.approve.and_then(word))
+        .flag("--no-fix", "fix", arguments.fixing.no_fix.then(|| "false".into()))
         .set(&arguments.set)?;
     // All are looked at before the first is started: a slip in the last must not cost a review of the first.
-    let mut jobs = Vec::new();
-    for path in &arguments.paths {
-        jobs.push(prepare(path, arguments.section.as_deref(), &wishes, context)?);
-    }
-    point_out(jobs.iter().flat_map(|(_, resolved, _)| &resolved.warnings))?;
+    let jobs = match arguments.change.wanted(&arguments.paths) {
+        Some(wanted) => change::prepare(&wanted, &wishes, context)?,
+        None => {
+            let section = arguments.section.as_deref();
+            arguments
+                .paths
+                .iter()
+                .map(|path| prepare(path, section, &wishes, context))
+                .collect::<Result<_, _>>()?
+        }
+    };
+    point_out(jobs.iter().flat_map(|job| &job.resolved.warnings))?;
     if !arguments.dry_run {
-        for (project, resolved, _) in &jobs {
+        for Prepared { project, resolved, .. } in &jobs {
             trust::require(context, project.root(), &resolved.items)?;
             trust::remember(context, project.root(), &resolved.settings);
         }
     }
-    if let (true, Some((project, ..))) = (arguments.detach, jobs.first()) {
-        return detach(context, project, jobs.len() - 1);
+    if let (true, Some(first)) = (arguments.detach, jobs.first()) {
+        return detach(context, &first.project, jobs.len() - 1);
     }
     let mut worst = 0;
-    for (project, Resolved { settings, progress, .. }, text) in jobs {
+    for Prepared { project, resolved: Resolved { settings, progress, .. }, material } in jobs {
         let exit = if arguments.dry_run {
-            plan(&settings, &text, context)?
+            plan::show(&settings, &material, context)?
         } else {
             point_out_unfinished(context, &project, &settings)?;
             execute(context, project, Job::Start(Box::new(settings)), arguments.progress.mode.or(progress))?
@@ -129,7 +169,7 @@ fn prepare(
     section: Option<&str>,
     wishes: &Wishes,
     context: &Context,
-) -> Result<(Project, Resolved, String), Complaint> {
+) -> Result<Prepared, Complaint> {
     let full = context.path(path);
     if std::fs::symlink_metadata(&full).is_err() {
         return Err(subject::SubjectError::Missing { path: path.display().to_string() }.into());
@@ -140,7 +180,7 @@ fn prepare(
     let section = section.map(|title| check_section(&relative, &text, title)).transpose()?;
     let resolved = resolve(project.root(), Subject::at(&relative, section), wishes)?;
     check_templates(&project)?;
-    Ok((project, resolved, text))
+    Ok(Prepared { project, resolved, material: Material::Text(text) })
 }
 
 /// The project's own prompts, all of them: which roles a run will need is not known at its start.
@@ -176,22 +216,32 @@ fn word(name: impl ValueEnum) -> Option<String> {
     name.to_possible_value().map(|value| value.get_name().to_string())
 }
 
-/// A run on the same file that stopped half-way may be what the person wants; a new one is what they asked for.
+/// A run on the same subject that stopped half-way may be what the person wants; a new one is what they asked for.
 fn point_out_unfinished(context: &Context, project: &Project, settings: &Settings) -> Result<(), Complaint> {
     let Some(store) = context.journal(project)? else { return Ok(()) };
     for (view, live) in runs::all(&store, project)? {
         let subject = view.settings.as_ref().map(|settings| &settings.subject);
+        let same = subject.is_some_and(|subject| is_same(subject, &settings.subject));
         let unfinished = !live && !matches!(view.phase, Phase::Finished(_));
-        if let Some(run) = view.run.as_ref().filter(|_| unfinished && subject == Some(&settings.subject)) {
+        if let Some(run) = view.run.as_ref().filter(|_| unfinished && same) {
+            let what = if settings.subject.change().is_some() { "change" } else { "file" };
             let state = Standing { view: &view, live }.word();
             writeln!(
                 stderr(),
-                "[i] an earlier run on this file is {state}; to go on with it: tribunal resume {}",
+                "[i] an earlier run on this {what} is {state}; to go on with it: tribunal resume {}",
                 escaped(run.as_str())
             )?;
         }
     }
     Ok(())
+}
+
+/// A change is the same as long as it is called so and starts from the same state: its files move while it is worked on.
+fn is_same(one: &Subject, other: &Subject) -> bool {
+    match (one.change(), other.change()) {
+        (Some(one), Some(other)) => one.range == other.range && one.base == other.base,
+        _ => one == other,
+    }
 }
 
 fn check_section(path: &str, text: &str, title: &str) -> Result<String, Complaint> {
@@ -210,55 +260,4 @@ fn check_section(path: &str, text: &str, title: &str) -> Result<String, Complain
     } else {
         complaint.why(format!("Its headings: {}", titles.join(" · ")))
     })
-}
-
-fn plan(settings: &Settings, text: &str, context: &Context) -> Result<u8, Complaint> {
-    let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
-    let roles = panel(&settings.subject, level, settings.tier);
-    let seats = roles.iter().enumerate();
-    let panel: Vec<Seat> =
-        seats.map(|(index, role)| Seat { role: *role, agent: seating::seat(settings, index, 0) }).collect();
-    let plan = Plan {
-        schema: "tribunal.plan/1",
-        subject: settings.subject.clone(),
-        level,
-        estimated_input_tokens: roles.iter().map(|role| estimate(settings, *role, text)).sum(),
-        panel,
-        limits: settings.limits.clone(),
-        verify: settings.verify.clone(),
-        fix: settings.fix,
-    };
-    if context.json {
-        documents::print(&plan)?;
-        return Ok(0);
-    }
-    let mut out = stdout().lock();
-    writeln!(out, "{} would be reviewed; nothing was started", escaped(&settings.subject.title()))?;
-    writeln!(out, "  level:    {level} (tier {})", settings.tier)?;
-    for seat in &plan.panel {
-        writeln!(out, "  reviewer: {} by {}", seat.role, escaped(seat.agent.as_str()))?;
-    }
-    writeln!(out, "  prompts:  about {} tokens in round 1", plan.estimated_input_tokens)?;
-    let limits = &settings.limits;
-    writeln!(
-        out,
-        "  limits:   {}, {} a round, {}, {} min, {} in cost or {} tokens",
-        count(limits.rounds, "round"),
-        count(limits.fix_iterations, "fix iteration"),
-        count(limits.findings, "finding"),
-        limits.runtime_ms / 60_000,
-        limits.cost,
-        limits.tokens
-    )?;
-    for verify in &settings.verify {
-        writeln!(out, "  verify:   {}", escaped(verify))?;
-    }
-    Ok(0)
-}
-
-/// Four bytes a token: a rule of thumb that is right to within a third for English.
-fn estimate(settings: &Settings, role: Role, text: &str) -> u64 {
-    let brief =
-        Brief { required: settings.tasks.required_issues, ..Brief::new(role, settings.subject.clone(), 1) };
-    prompt::render(&brief, text, None).map_or(0, |prompt| prompt.len() as u64 / 4)
 }

@@ -1,0 +1,316 @@
+//! A story's acceptance criteria: BMAD's template has them numbered under `## Acceptance Criteria`, people and agents write them
+//! as bullets, under headings of their own or as bare Given/When/Then.
+//!
+//! Lenient: what starts a criterion is found by what the section itself uses, everything else stays with the criterion before
+//! it. Nothing of the section is lost, and the numbers a story gives are the numbers its criteria have.
+
+/// A story's acceptance criteria in their order; empty: it has none.
+pub fn criteria(text: &str) -> Vec<String> {
+    let lines = section(text);
+    let starts = starts(&lines);
+    let mut found: Vec<Vec<String>> = Vec::new();
+    // What stands before the first criterion introduces it.
+    let mut before: Vec<String> = Vec::new();
+    for (line, start) in lines.iter().zip(starts) {
+        let own = unmarked(line.text, found.len() + 1);
+        let new = start && !found.last().is_some_and(|last| goes_on(last, &own));
+        match found.last_mut() {
+            _ if new => {
+                let mut criterion = std::mem::take(&mut before);
+                criterion.push(own);
+                found.push(criterion);
+            }
+            Some(last) => last.push(if start { own } else { line.text.to_string() }),
+            None => before.push(line.text.to_string()),
+        }
+    }
+    if found.is_empty() {
+        found.push(before);
+    }
+    let joined = found.iter().map(|lines| lines.join("\n").trim().to_string());
+    joined.filter(|criterion| !criterion.is_empty()).collect()
+}
+
+/// Whether a file is a story: named as one (`1-2-log-in.md`) or with a section `Story`, and with acceptance criteria.
+pub fn is_story(path: &str, text: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if !name.to_ascii_lowercase().ends_with(".md") {
+        return false;
+    }
+    (has_key(name) || lines(text).iter().any(|line| line.heading().is_some_and(is_story_title)))
+        && !criteria(text).is_empty()
+}
+
+fn is_story_title((level, title): (usize, &str)) -> bool {
+    level == 2 && plain(title) == "story"
+}
+
+/// `1-2-slug`, `2-6a-slug`, `story-…`.
+fn has_key(name: &str) -> bool {
+    if name.to_ascii_lowercase().starts_with("story-") {
+        return true;
+    }
+    let mut parts = name.splitn(3, '-');
+    let number = |part: Option<&str>, letter: bool| {
+        part.is_some_and(|part| {
+            let digits = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            digits.len() < part.len() && (digits.is_empty() || (letter && digits.len() == 1))
+        })
+    };
+    number(parts.next(), false) && number(parts.next(), true) && parts.next().is_some()
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line<'t> {
+    text: &'t str,
+    /// In a block of code, where nothing means what it looks like.
+    code: bool,
+}
+
+impl<'t> Line<'t> {
+    /// Level and title, if it is a heading.
+    fn heading(&self) -> Option<(usize, &'t str)> {
+        let level = self.text.bytes().take_while(|byte| *byte == b'#').count();
+        let title = self.text.get(level..)?;
+        (!self.code && (1..=6).contains(&level) && title.starts_with([' ', '\t']))
+            .then(|| (level, title.trim().trim_end_matches('#').trim()))
+    }
+
+    fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+}
+
+/// All lines behind the front matter.
+fn lines(text: &str) -> Vec<Line<'_>> {
+    let mut fence: Option<&str> = None;
+    let mut out = Vec::new();
+    let mut front = text.lines().next().is_some_and(|line| line.trim_end() == "---")
+        && text.lines().skip(1).any(|line| line.trim_end() == "---");
+    for (index, text) in text.lines().enumerate() {
+        if front {
+            front = index == 0 || text.trim_end() != "---";
+            continue;
+        }
+        let mark = ["```", "~~~"].into_iter().find(|mark| text.trim_start().starts_with(mark));
+        let code = fence.is_some() || mark.is_some();
+        fence = match (fence, mark) {
+            (None, mark) => mark,
+            (open, mark) if open == mark => None,
+            (open, _) => open,
+        };
+        out.push(Line { text, code });
+    }
+    out
+}
+
+/// The lines under `Acceptance Criteria`, up to the next heading that is not below it.
+fn section(text: &str) -> Vec<Line<'_>> {
+    let lines = lines(text);
+    let at = lines.iter().position(|line| line.heading().is_some_and(|(_, title)| is_ours(title)));
+    let level = at.and_then(|at| lines[at].heading()).map_or(0, |(level, _)| level);
+    // Epics have the words in bold, and so have some stories.
+    let at = at.or_else(|| {
+        let bold = |line: &Line<'_>| !line.code && line.text.trim().starts_with("**") && is_ours(line.text);
+        lines.iter().position(bold)
+    });
+    let Some(at) = at else { return Vec::new() };
+    let level = if level == 0 { 6 } else { level };
+    let inside = |line: &&Line<'_>| line.heading().is_none_or(|(other, _)| other > level);
+    lines[at + 1..].iter().take_while(inside).copied().collect()
+}
+
+/// `Acceptance Criteria`, `3. acceptance criteria (BDD):`, `**Acceptance Criteria:**`.
+fn is_ours(title: &str) -> bool {
+    plain(title)
+        .trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c))
+        .starts_with("acceptance criteri")
+}
+
+/// Lower case, without what makes words bold or leaning.
+fn plain(text: &str) -> String {
+    text.trim().trim_matches(['*', '_', ':', ' ']).to_lowercase()
+}
+
+/// Whether a line starts a criterion, by its place and what it says.
+type Way<'w> = &'w dyn Fn(usize, &Line<'_>) -> bool;
+
+/// Which lines start a criterion.
+fn starts(lines: &[Line<'_>]) -> Vec<bool> {
+    let after_blank = |index: usize| index == 0 || lines[index - 1].is_blank();
+    let ways: [Way<'_>; 6] = [
+        &|_, line| is_labelled(line.text),
+        &|_, line| number(line.text).is_some(),
+        &|_, line| line.heading().is_some(),
+        &|_, line| bullet(line.text).is_some(),
+        &|_, line| keyword(line.text) == Some(Keyword::Given),
+        &|index, line| after_blank(index) && !line.is_blank(),
+    ];
+    for way in ways {
+        let found: Vec<bool> =
+            lines.iter().enumerate().map(|(index, line)| !line.code && way(index, line)).collect();
+        if found.contains(&true) {
+            return found;
+        }
+    }
+    vec![false; lines.len()]
+}
+
+/// `AC1: …`, `### AC 2`, `- **AC-3** …`, never deeper in a list.
+fn is_labelled(line: &str) -> bool {
+    let rest = line.trim_start_matches('#');
+    let rest = if rest.len() < line.len() { rest.trim_start() } else { rest };
+    let rest = bullet(rest).unwrap_or(rest).trim_start_matches(['*', '_', '[', ' ']);
+    let label = rest.strip_prefix("AC").or_else(|| rest.strip_prefix("ac"));
+    let number = label.map(|rest| rest.trim_start_matches(['-', '#', ' ']));
+    !line.starts_with([' ', '\t'])
+        && number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// `1. …`, `2) …`: the number and what follows.
+fn number(line: &str) -> Option<(usize, &str)> {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = line.len() - rest.len();
+    let item = rest.strip_prefix(['.', ')']).filter(|item| item.starts_with([' ', '\t']))?;
+    Some((line[..digits].parse().ok()?, item.trim_start()))
+}
+
+/// `- …`, `* …`, `+ …`, not indented.
+fn bullet(line: &str) -> Option<&str> {
+    line.strip_prefix(['-', '*', '+']).filter(|rest| rest.starts_with([' ', '\t'])).map(str::trim_start)
+}
+
+/// Without its mark; a number stays where it is not the one the criterion gets.
+fn unmarked(line: &str, next: usize) -> String {
+    match number(line) {
+        Some((number, rest)) if number == next => rest.to_string(),
+        Some(_) => line.to_string(),
+        None => bullet(line).unwrap_or(line).to_string(),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keyword {
+    Given,
+    Later,
+}
+
+/// The word a step of Given/When/Then starts with.
+fn keyword(line: &str) -> Option<Keyword> {
+    let line = bullet(line).or(number(line).map(|(_, rest)| rest)).unwrap_or(line);
+    let word: String =
+        line.trim_start_matches(['*', '_', ' ']).chars().take_while(|c| c.is_alphabetic()).collect();
+    match word.to_lowercase().as_str() {
+        "given" => Some(Keyword::Given),
+        "when" | "then" | "and" | "but" => Some(Keyword::Later),
+        _ => None,
+    }
+}
+
+/// Whether a step belongs to the criterion before it.
+fn goes_on(last: &[String], step: &str) -> bool {
+    keyword(step) == Some(Keyword::Later) && last.iter().any(|line| keyword(line).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn under(section: &str) -> Vec<String> {
+        criteria(&format!(
+            "# Story 1.2: Log in\n\nStatus: review\n\n## Acceptance Criteria\n\n{section}\n\n## Tasks\n\n1. no\n"
+        ))
+    }
+
+    #[test]
+    fn the_template_s_numbers_are_the_criteria() {
+        assert_eq!(
+            under("1. It starts.\n2. It stops,\n   at once.\n   - also twice\n\n3. It ends."),
+            ["It starts.", "It stops,\n   at once.\n   - also twice", "It ends."]
+        );
+    }
+
+    #[test]
+    fn bullets_and_ticks_are_criteria_where_there_are_no_numbers() {
+        assert_eq!(under("- [ ] one\n  - a\n- [x] two\n* three"), ["[ ] one\n  - a", "[x] two", "three"]);
+    }
+
+    #[test]
+    fn steps_of_given_when_then_stay_together() {
+        let steps = "**Given** a user\n**When** she logs in\n**Then** she is in\n\n**Given** none\n**Then** nobody is";
+        assert_eq!(under(steps).len(), 2);
+        assert_eq!(
+            under("- Given a\n- When b\n- Then c\n- And d\n- Given e\n- Then f"),
+            ["Given a\nWhen b\nThen c\nAnd d", "Given e\nThen f"]
+        );
+        assert_eq!(under("1. Given a\n   When b\n2. Given c\n   Then d").len(), 2);
+    }
+
+    #[test]
+    fn labels_and_headings_of_their_own_are_understood() {
+        let labelled = "### AC1: in\n\n- Given a\n- Then b\n\n### AC2: out\n\n1. x\n2. y";
+        assert_eq!(under(labelled), ["### AC1: in\n\n- Given a\n- Then b", "### AC2: out\n\n1. x\n2. y"]);
+        assert_eq!(under("**AC-1** a\n\n**AC-2** b"), ["**AC-1** a", "**AC-2** b"]);
+        assert_eq!(under("### In\nx\n### Out\ny"), ["### In\nx", "### Out\ny"]);
+    }
+
+    #[test]
+    fn what_introduces_the_list_does_not_move_its_numbers() {
+        assert_eq!(under("All of these hold:\n\n1. a\n2. b"), ["All of these hold:\n\na", "b"]);
+        assert_eq!(under("3. c\n4. d"), ["3. c", "4. d"]);
+        assert_eq!(under("Just this.\nReally.\n\nAnd that."), ["Just this.\nReally.", "And that."]);
+    }
+
+    #[test]
+    fn code_and_front_matter_start_nothing() {
+        assert_eq!(under("1. a\n```\n## Not a heading\n2. no\n```\n2. b").len(), 2);
+        assert_eq!(criteria("---\n# Acceptance Criteria\nx: 1\n---\n# Story\n"), Vec::<String>::new());
+        assert_eq!(criteria("## Acceptance Criteria\n\n## Tasks\n"), Vec::<String>::new());
+        assert_eq!(
+            criteria("### Story 1.1\n\n**Acceptance Criteria:**\n\n**Given** a\n**Then** b\n"),
+            ["**Given** a\n**Then** b"]
+        );
+    }
+
+    #[test]
+    fn stories_are_known_by_their_name_or_their_section_and_by_their_criteria() {
+        let with = "## Acceptance Criteria\n1. a\n";
+        assert!(
+            is_story("x/1-2-log-in.md", with)
+                && is_story("2-6a-x.md", with)
+                && is_story("story-1.2.md", with)
+        );
+        assert!(is_story("docs/login.md", &format!("## Story\nAs a user\n{with}")));
+        for (path, text) in
+            [("1-2-log-in.md", "# x"), ("docs/login.md", with), ("1-2-x.rs", with), ("1-x-y.md", with)]
+        {
+            assert!(!is_story(path, text), "{path}");
+        }
+    }
+
+    fn letters(text: &str) -> String {
+        text.chars().filter(|c| c.is_alphabetic()).collect()
+    }
+
+    const STARTS: &str = "(|[0-9]{1,2}[.)] |[-*+] |  - |AC[0-9]: |### |Given |When |```|\\*\\*Then\\*\\* )";
+
+    proptest! {
+        #[test]
+        fn nothing_of_the_section_is_lost(
+            lines in prop::collection::vec(format!("{STARTS}[a-zäß ]{{0,12}}").as_str(), 0..20)
+        ) {
+            let section = lines.join("\n");
+            let all: String = criteria(&format!("## Acceptance Criteria\n{section}")).concat();
+            prop_assert_eq!(letters(&all), letters(&section));
+        }
+
+        #[test]
+        fn any_text_is_read_without_falling_over(text in "(?s).{0,200}") {
+            let _ = criteria(&text);
+            let _ = criteria(&format!("# acceptance criteria\n{text}"));
+            let _ = is_story(&text, &text);
+        }
+    }
+}

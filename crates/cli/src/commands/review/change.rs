@@ -1,0 +1,255 @@
+//! A code change as a person names it: from flags to runs, with everything said that is not under review.
+
+use std::{
+    fs,
+    io::{Write, stderr},
+    path::{Component, Path, PathBuf},
+};
+
+use tribunal_core::{
+    subject::{Change, Subject},
+    text::{count, sections},
+};
+use tribunal_report::escaped;
+use tribunal_runner::{
+    Project,
+    changes::{self, Asked, ChangeError, Found, Part, Request, kilobytes},
+    subject::{self, SubjectError},
+};
+
+use super::{Material, Prepared, check_templates};
+use crate::{
+    complaint::Complaint,
+    context::{Context, quoted},
+    settings::{Wishes, resolve},
+};
+
+/// Reasons and names that are shown one by one.
+const MOST_SHOWN: usize = 5;
+
+/// A change instead of files.
+#[derive(Debug, clap::Args)]
+pub(super) struct Choice {
+    #[command(flatten)]
+    which: Which,
+    /// The story whose acceptance criteria the change has to meet; else the one story it changes
+    #[arg(long, value_name = "FILE", requires = "change")]
+    story: Option<PathBuf>,
+}
+
+impl Choice {
+    /// None: files are meant.
+    pub fn wanted<'a>(&'a self, paths: &'a [PathBuf]) -> Option<Wanted<'a>> {
+        Some(Wanted { asked: self.which.asked()?, paths, story: self.story.as_deref() })
+    }
+}
+
+/// Which change; at most one of them.
+#[derive(Debug, clap::Args)]
+#[group(id = "change", multiple = false)]
+struct Which {
+    /// Review a code change: A..B, or A...B for what B has since they parted
+    #[arg(long, value_name = "RANGE")]
+    diff: Option<String>,
+    /// Review what is staged
+    #[arg(long)]
+    staged: bool,
+    /// Review what is not committed, new files included
+    #[arg(long)]
+    work_tree: bool,
+    /// Review one commit
+    #[arg(long, value_name = "REV")]
+    commit: Option<String>,
+}
+
+impl Which {
+    fn asked(&self) -> Option<Asked> {
+        match self {
+            Which { diff: Some(range), .. } => Some(Asked::Range(range.clone())),
+            Which { commit: Some(revision), .. } => Some(Asked::Commit(revision.clone())),
+            Which { staged: true, .. } => Some(Asked::Staged),
+            Which { work_tree: true, .. } => Some(Asked::WorkTree),
+            _ => None,
+        }
+    }
+}
+
+/// A change, and what was said beside it.
+pub(super) struct Wanted<'a> {
+    asked: Asked,
+    paths: &'a [PathBuf],
+    story: Option<&'a Path>,
+}
+
+impl Wanted<'_> {
+    /// The command up to its paths.
+    fn typed(&self) -> String {
+        match &self.asked {
+            Asked::Range(range) => format!("tribunal review --diff {}", quoted(range)),
+            Asked::Commit(revision) => format!("tribunal review --commit {}", quoted(revision)),
+            Asked::Staged => "tribunal review --staged".to_string(),
+            Asked::WorkTree => "tribunal review --work-tree".to_string(),
+        }
+    }
+}
+
+/// The runs it takes; none: nothing changed.
+pub(super) fn prepare(
+    wanted: &Wanted<'_>,
+    wishes: &Wishes,
+    context: &Context,
+) -> Result<Vec<Prepared>, Complaint> {
+    let project = context.project();
+    let resolved = resolve(project.root(), Subject::Change(Box::default()), wishes)?;
+    check_templates(&project)?;
+    let paths =
+        wanted.paths.iter().map(|path| below(&project, context, path)).collect::<Result<Vec<_>, _>>()?;
+    let request = Request {
+        asked: wanted.asked.clone(),
+        // The project itself is no narrowing.
+        paths: paths.into_iter().filter(|path| !path.is_empty()).collect(),
+        fix: resolved.settings.fix,
+        reviews: resolved.settings.reviews.clone(),
+        is_story: tribunal_bmad::is_story,
+    };
+    let mut found = match changes::find(project.root(), &request) {
+        Err(ChangeError::Nothing { range }) => {
+            return nothing(&range, wanted, context);
+        }
+        other => other.map_err(|error| refused(error, wanted))?,
+    };
+    found.change.story = story(wanted, &found, &project, context)?;
+    tell(&found)?;
+    let (files, bytes) = (found.change.files.len(), found.bytes());
+    let parts = found.parts().map_err(|error| refused(error, wanted))?;
+    tell_parts(files, bytes, parts.len())?;
+    let prepared = |Part { change, bytes }| {
+        let mut resolved = resolved.clone();
+        resolved.settings.subject = Subject::Change(Box::new(change));
+        Prepared { project: project.clone(), resolved, material: Material::Diff(bytes) }
+    };
+    Ok(parts.into_iter().map(prepared).collect())
+}
+
+/// Nothing to do is good, unless somebody mistyped a path.
+fn nothing(range: &str, wanted: &Wanted<'_>, context: &Context) -> Result<Vec<Prepared>, Complaint> {
+    if let Some(path) = wanted.paths.iter().find(|path| fs::symlink_metadata(context.path(path)).is_err()) {
+        return Err(SubjectError::Missing { path: path.display().to_string() }.into());
+    }
+    writeln!(stderr(), "[i] nothing changed in {}; there is nothing to review", escaped(range))?;
+    Ok(Vec::new())
+}
+
+/// A path relative to the project's root. It need not be there: a change may have deleted it.
+fn below(project: &Project, context: &Context, path: &Path) -> Result<String, Complaint> {
+    let outside = || SubjectError::Outside {
+        path: path.display().to_string(),
+        root: project.root().display().to_string(),
+    };
+    let full = context.path(path);
+    let (there, rest) = full
+        .ancestors()
+        .find_map(|part| Some((part.canonicalize().ok()?, full.strip_prefix(part).ok()?)))
+        .ok_or_else(outside)?;
+    let plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
+    let root = project.root().canonicalize()?;
+    let relative = there.join(rest);
+    let relative =
+        relative.strip_prefix(&root).ok().filter(|_| plain).and_then(Path::to_str).ok_or_else(outside)?;
+    Ok(relative.trim_end_matches('/').to_string())
+}
+
+/// The story it has to meet: the named one, else the one it changes.
+fn story(
+    wanted: &Wanted<'_>,
+    found: &Found,
+    project: &Project,
+    context: &Context,
+) -> Result<Option<String>, Complaint> {
+    let Some(path) = wanted.story else {
+        return match found.stories.as_slice() {
+            [] => Ok(None),
+            [story] => {
+                writeln!(stderr(), "[i] it has to meet the acceptance criteria of {}", escaped(story))?;
+                Ok(Some(story.clone()))
+            }
+            several => {
+                let names = named(several);
+                writeln!(
+                    stderr(),
+                    "[i] it changes several stories ({names}); to hold it against one: --story FILE"
+                )?;
+                Ok(None)
+            }
+        };
+    };
+    let relative = subject::relative(project.root(), &context.path(path))?;
+    let text = subject::load(project.root(), &relative)?;
+    if !tribunal_bmad::criteria(&text).is_empty() {
+        return Ok(Some(relative));
+    }
+    let all = sections(&text);
+    let titles: Vec<&str> = all.iter().map(|section| section.title.as_str()).collect();
+    let why = if titles.is_empty() {
+        "It has no headings at all.".to_string()
+    } else {
+        format!("Its headings: {}", titles.join(" · "))
+    };
+    Err(Complaint::usage(format!("{relative} has no acceptance criteria"))
+        .why(why)
+        .todo("put them under a heading `Acceptance Criteria`, numbered")
+        .todo("or leave out --story"))
+}
+
+fn named(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(MOST_SHOWN).map(|name| escaped(name).to_string()).collect();
+    let more = names.len().saturating_sub(MOST_SHOWN);
+    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+}
+
+/// What is not under review is said before anything starts.
+fn tell(found: &Found) -> Result<(), Complaint> {
+    let Change { left_out, .. } = &found.change;
+    for reason in left_out.iter().take(MOST_SHOWN) {
+        writeln!(stderr(), "[i] left out: {}", escaped(reason))?;
+    }
+    if left_out.len() > MOST_SHOWN {
+        writeln!(
+            stderr(),
+            "[i] left out: {} more; see them with --dry-run --json",
+            left_out.len() - MOST_SHOWN
+        )?;
+    }
+    Ok(())
+}
+
+fn tell_parts(files: usize, bytes: u64, parts: usize) -> Result<(), Complaint> {
+    if parts > 1 {
+        let files = count(u32::try_from(files).unwrap_or(u32::MAX), "file");
+        let each = format!("{} files and {}", changes::MOST_FILES, kilobytes(changes::MOST_BYTES));
+        writeln!(
+            stderr(),
+            "[i] {files} with {} of diff are {parts} parts of at most {each}",
+            kilobytes(bytes)
+        )?;
+        writeln!(
+            stderr(),
+            "[i] each part is a run of its own, one after the other; nobody looks across parts"
+        )?;
+    }
+    Ok(())
+}
+
+/// With the commands that would work.
+fn refused(error: ChangeError, wanted: &Wanted<'_>) -> Complaint {
+    let typed = wanted.typed();
+    let steps: Vec<String> = match &error {
+        ChangeError::TooBig { folders, .. } => folders
+            .iter()
+            .map(|(folder, files)| format!("{typed} {}    ({files} files)", quoted(folder)))
+            .collect(),
+        ChangeError::Differs { .. } => vec![format!("review only: {typed} --no-fix")],
+        _ => Vec::new(),
+    };
+    steps.into_iter().fold(Complaint::from(error), Complaint::todo)
+}

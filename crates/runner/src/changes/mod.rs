@@ -1,0 +1,183 @@
+//! Code changes as subjects: what a person means by a range, which files of it can be reviewed, in how many parts.
+//!
+//! Git is asked a fixed number of questions, however many files there are, and sizes before contents. Nothing is written but
+//! the index as a tree for `--staged`, from a copy of the index. What a run does with a change is known in `effects`.
+
+mod contents;
+mod listing;
+mod parts;
+mod revisions;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use tribunal_core::subject::{Change, Changed};
+
+use crate::git::{GitError, Repository};
+use listing::{Entry, Sifted};
+pub use parts::Part;
+use revisions::Ends;
+
+/// What one part has at most; a panel reads no more with care.
+pub const MOST_FILES: usize = 200;
+pub const MOST_BYTES: u64 = 256 << 10;
+pub const MOST_PARTS: usize = 10;
+/// Reasons why files were left out that are kept one by one.
+const MOST_LEFT_OUT: usize = 100;
+
+/// Which change is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// `A..B`, or `A...B` for what B has since they parted.
+    Range(String),
+    /// The index against HEAD.
+    Staged,
+    /// The work tree against HEAD, with new files.
+    WorkTree,
+    /// One commit against its first parent.
+    Commit(String),
+}
+
+/// A change as a person asks for it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub asked: Asked,
+    /// Only what is at or below these, relative to the project's root.
+    pub paths: Vec<String>,
+    /// Whether it shall be repaired: then it has to be what the work tree has.
+    pub fix: bool,
+    /// The folder of trackers and metrics, which are Tribunal's own and no part of anybody's change.
+    pub reviews: String,
+    /// Whether a file is a story, by path and text.
+    pub is_story: fn(&str, &str) -> bool,
+}
+
+/// A change as it is.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// All of it, whatever its size.
+    pub change: Change,
+    /// Of its diff, a number for every file.
+    bytes: Vec<u64>,
+    /// Stories among its files.
+    pub stories: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("`{said}` is no range")]
+    NoRange { said: String },
+    #[error("there is no revision `{said}` in this repository")]
+    Unknown { said: String },
+    #[error("{one} and {other} have no history in common{}", if *.shallow { " in this clone" } else { "" })]
+    Unrelated { one: String, other: String, shallow: bool },
+    #[error("what came before {said} is not in this clone: its history is shallow")]
+    Shallow { said: String },
+    #[error("{path} has merge conflicts that are not resolved")]
+    Conflicts { path: String },
+    #[error("nothing changed in {range}")]
+    Nothing { range: String },
+    #[error("{range} changes nothing that can be reviewed")]
+    AllLeftOut { range: String, reasons: Vec<String> },
+    #[error("the work tree has something else than {range} in {}", some(.files))]
+    Differs { range: String, files: Vec<String> },
+    #[error("{range} is too big for one review: {}", size(*.files, *.bytes))]
+    TooBig { range: String, files: usize, bytes: Option<u64>, folders: Vec<(String, usize)> },
+    #[error("{path} cannot be read: {cause}")]
+    Unreadable { path: String, cause: std::io::Error },
+}
+
+fn some(files: &[String]) -> String {
+    let shown = files.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match files.len() {
+        0..=3 => shown,
+        more => format!("{shown} and {} more", more - 3),
+    }
+}
+
+fn size(files: usize, bytes: Option<u64>) -> String {
+    match bytes {
+        Some(bytes) => format!("{files} files with {} of diff", kilobytes(bytes)),
+        None => format!("{files} files"),
+    }
+}
+
+/// For people.
+pub fn kilobytes(bytes: u64) -> String {
+    if bytes >= 1 << 20 {
+        format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
+    } else {
+        format!("{} KB", bytes.div_ceil(1024))
+    }
+}
+
+impl Asked {
+    /// As people name it.
+    fn name(&self, paths: &[String]) -> String {
+        let name = match self {
+            Asked::Range(said) => said.clone(),
+            Asked::Staged => "staged".to_string(),
+            Asked::WorkTree => "work tree".to_string(),
+            Asked::Commit(said) => format!("commit {said}"),
+        };
+        if paths.is_empty() { name } else { format!("{name} in {}", paths.join(", ")) }
+    }
+}
+
+/// Finds out what a change is.
+pub fn find(root: &Path, request: &Request) -> Result<Found, ChangeError> {
+    let repository = Repository::around(root)?;
+    let range = request.asked.name(&request.paths);
+    let ends = Ends::resolve(&repository, &request.asked)?;
+    let mut entries = listing::changed(&repository, &ends, &request.paths)?;
+    if request.asked == Asked::WorkTree {
+        entries.extend(listing::untracked(&repository, &request.paths)?);
+    }
+    if entries.is_empty() {
+        return Err(ChangeError::Nothing { range });
+    }
+    let mut sifted = listing::sift(&repository, entries, &request.reviews)?;
+    if sifted.kept.len() > MOST_PARTS * MOST_FILES {
+        return Err(too_big(range, &sifted.kept, None));
+    }
+    listing::measure(&repository, &ends, &request.paths, &mut sifted)?;
+    listing::fits(&range, &sifted.kept)?;
+    let stories = contents::look(&repository, &mut sifted, request.is_story)?;
+    let Sifted { mut kept, mut left_out, .. } = sifted;
+    kept.sort_by(|one, other| one.path.cmp(&other.path));
+    left_out.sort();
+    if kept.is_empty() {
+        return Err(ChangeError::AllLeftOut { range, reasons: bounded(left_out) });
+    }
+    let end = match ends.end {
+        Some(end) if request.fix => {
+            let files = revisions::differing(&repository, &end, &request.paths, &kept)?;
+            if !files.is_empty() {
+                return Err(ChangeError::Differs { range, files });
+            }
+            None
+        }
+        end => end,
+    };
+    let bytes = kept.iter().map(|entry| entry.bytes).collect();
+    let files = kept.into_iter().map(|entry| Changed { path: entry.path, from: entry.from }).collect();
+    let change = Change { range, base: ends.base, end, files, left_out: bounded(left_out), story: None };
+    Ok(Found { change, bytes, stories })
+}
+
+/// The first reasons, and how many more there are.
+fn bounded(mut reasons: Vec<String>) -> Vec<String> {
+    if reasons.len() > MOST_LEFT_OUT {
+        let more = reasons.split_off(MOST_LEFT_OUT).len();
+        reasons.push(format!("and {more} more files"));
+    }
+    reasons
+}
+
+fn too_big(range: String, kept: &[Entry], bytes: Option<u64>) -> ChangeError {
+    let paths: Vec<&str> = kept.iter().map(|entry| entry.path.as_str()).collect();
+    ChangeError::TooBig { range, files: kept.len(), bytes, folders: parts::folders(&paths) }
+}
