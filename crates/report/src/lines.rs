@@ -118,7 +118,12 @@ impl<W: Write> Lines<W> {
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        let place = finding.place.as_ref().map(|place| format!("line {}", place.line)).unwrap_or_default();
+        let several = self.view.settings.as_ref().is_some_and(|settings| settings.subject.path().is_none());
+        let place = match &finding.place {
+            Some(place) if several => format!("{place}  "),
+            Some(place) => format!("line {}", place.line),
+            None => String::new(),
+        };
         let raisers: Vec<&str> = finding.raisers.iter().map(|raiser| raiser.role.as_str()).collect();
         let head = format!("{:<4}{:<9}{place:<10}", finding.id.to_string(), finding.severity.as_str());
         let text = self.screen.fit(4 + head.chars().count(), &finding.description);

@@ -10,7 +10,7 @@
 //! compared and put back. Landing a change is `effects::land`'s.
 
 mod fill;
-pub(crate) mod git;
+mod git;
 mod listing;
 mod own_git;
 mod remarks;

@@ -20,6 +20,23 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Of what is kept of an answer; lists of a hundred thousand files are shorter.
 const MOST_BYTES: u64 = 64 << 20;
 
+/// Variables that would lead git to another repository than the one of its working folder.
+pub(crate) const LEADING_AWAY: [&str; 11] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_SHALLOW_FILE",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_COUNT",
+];
+/// Variables that would make it answer otherwise.
+const STEERING: [&str; 3] = ["GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_TRACE"];
+
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("git is not installed, or not found")]
@@ -44,7 +61,7 @@ pub enum GitError {
 /// repository first: see [`Repository`].
 pub(crate) fn git(root: &Path) -> Command {
     let mut git = Command::new("git");
-    git.args(["--no-optional-locks", "--no-pager", "--literal-pathspecs"]);
+    git.args(["--no-optional-locks", "--no-pager"]);
     for setting in [
         "core.fsmonitor=false",
         "core.hooksPath=/dev/null",
@@ -56,21 +73,7 @@ pub(crate) fn git(root: &Path) -> Command {
     ] {
         git.args(["-c", setting]);
     }
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_COMMON_DIR",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_NAMESPACE",
-        "GIT_CONFIG_PARAMETERS",
-        "GIT_CONFIG_COUNT",
-        "GIT_EXTERNAL_DIFF",
-        "GIT_DIFF_OPTS",
-        "GIT_PREFIX",
-        "GIT_TRACE",
-    ] {
+    for name in LEADING_AWAY.iter().chain(&STEERING) {
         git.env_remove(name);
     }
     git.current_dir(root)
@@ -106,6 +109,7 @@ impl Repository {
 
     pub fn command(&self) -> Command {
         let mut git = git(&self.root);
+        git.arg("--literal-pathspecs");
         // Not as `-c`: the name of a filter may have an equals sign in it.
         for (index, (key, value)) in self.tamed.iter().enumerate() {
             git.env(format!("GIT_CONFIG_KEY_{index}"), key).env(format!("GIT_CONFIG_VALUE_{index}"), value);

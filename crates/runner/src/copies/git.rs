@@ -1,29 +1,14 @@
-//! Git, asked about a project that may be a stranger's: nothing in its configuration gets to run a program, nothing is
-//! written or fetched, and a folder that merely looks like a repository is not one.
-//!
-//! [`start`] is the only place that starts git. What the answers mean for a copy is in `listing` and `stored`.
+//! What copies ask of git. [`start`] is the only place that starts it for them; what the answers mean for a copy is in `listing`
+//! and `stored`.
 
 use std::{
     fs,
     io::{self, BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdout, Stdio},
 };
 
-/// Variables that would lead git to another repository than the one of its working folder.
-pub(crate) const LEADING_AWAY: [&str; 11] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_PREFIX",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_SHALLOW_FILE",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_CONFIG_COUNT",
-];
+use crate::git::git;
 
 /// One line of `ls-files`.
 pub(super) struct Listed<'a> {
@@ -194,22 +179,7 @@ fn ask(root: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
 }
 
 fn start(root: &Path, args: &[&str], stdin: Stdio) -> io::Result<Child> {
-    let mut git = Command::new("git");
-    git.arg("--no-optional-locks");
-    for setting in [
-        "core.fsmonitor=false",
-        "core.hooksPath=/dev/null",
-        "core.pager=cat",
-        "safe.bareRepository=explicit",
-        "protocol.allow=never",
-    ] {
-        git.args(["-c", setting]);
-    }
-    for name in LEADING_AWAY {
-        git.env_remove(name);
-    }
-    git.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1");
     #[cfg(test)]
     super::tests::STARTED.with(|started| started.set(started.get() + 1));
-    git.args(args).current_dir(root).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    git(root).args(args).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }

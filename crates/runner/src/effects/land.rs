@@ -279,9 +279,7 @@ fn merge_all(world: &World, candidate: &Candidate) -> io::Result<Try> {
         }
     }
     if all.iter().all(|file| file.landed.is_some()) {
-        if let Ok(changes) = candidate.checkpoints.changes(&candidate.at) {
-            let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
-        }
+        give_to_git(world, candidate);
         return Ok(Try::Ended(landed(world, &all)));
     }
     Ok(Try::Merged(all))
@@ -389,9 +387,15 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
         fault::point("landing", "between");
     }
     fault::point("landing", "after");
-    // For people who like git better; what counts are the checkpoints.
-    let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
+    give_to_git(world, candidate);
     Ok(Some(landed(world, &merged)))
+}
+
+/// For people who like git better; what counts are the checkpoints.
+fn give_to_git(world: &World, candidate: &Candidate) {
+    if let Ok(changes) = candidate.checkpoints.changes(&candidate.at) {
+        let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
+    }
 }
 
 /// What landed, as the workflow knows its subject: one text, or files.

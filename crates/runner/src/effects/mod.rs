@@ -36,11 +36,7 @@ use tribunal_core::{
 use tribunal_supervise::{Command, Deadlines, MARK, Output};
 
 use crate::{
-    checkpoints::At,
-    copies::{AGENT_FILES, git::LEADING_AWAY},
-    host::Stop,
-    mask::Masker,
-    project::Project,
+    checkpoints::At, copies::AGENT_FILES, git::LEADING_AWAY, host::Stop, mask::Masker, project::Project,
 };
 
 pub(crate) use own_files::edits_in_tracker;

@@ -137,7 +137,7 @@ fn command(folder: &Path, args: &[&str]) -> Command {
     ] {
         git.args(["-c", setting]);
     }
-    for name in super::git::LEADING_AWAY {
+    for name in crate::git::LEADING_AWAY {
         git.env_remove(name);
     }
     git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C");
