@@ -70,7 +70,7 @@ struct Stopped;
 
 /// Where a try got to.
 enum Try {
-    Ended(Reply),
+    Ended(Box<Reply>),
     /// Merged with the file as it is; to be checked.
     Merged {
         ours: String,
@@ -107,7 +107,7 @@ async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
         let (this, at) = (candidate.clone(), world.clone());
         let (ours, merged) =
             match aside(move || merge(&this).inspect(|ended| given_to_git(&at, &this, ended))).await? {
-                Try::Ended(reply) => return Ok(reply),
+                Try::Ended(reply) => return Ok(*reply),
                 Try::Merged { ours, merged } => (ours, merged),
             };
         if let Some(why) = check(world, &candidate, &verify, &merged).await? {
@@ -115,12 +115,12 @@ async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
         }
         let (this, at) = (candidate.clone(), world.clone());
         let put = aside(move || {
-            let reply = put(&this, &ours, merged)?.map(Try::Ended);
+            let reply = put(&this, &ours, merged)?.map(|reply| Try::Ended(Box::new(reply)));
             reply.iter().for_each(|ended| given_to_git(&at, &this, ended));
             Ok(reply)
         });
         if let Some(Try::Ended(reply)) = put.await? {
-            return Ok(reply);
+            return Ok(*reply);
         }
     }
     let detail = format!("{} kept changing while the checks ran", candidate.path);
@@ -187,16 +187,16 @@ fn merge(candidate: &Candidate) -> io::Result<Try> {
         _ => cause,
     })?;
     if let Some(reply) = landed_before(&candidate.copy, &ours)? {
-        return Ok(Try::Ended(reply));
+        return Ok(Try::Ended(Box::new(reply)));
     }
     Ok(match three_way(&candidate.base, &ours, &candidate.theirs) {
         Ok(merged) => Try::Merged { ours, merged },
-        Err(line) => Try::Ended(refused(Refusal::Conflict {
+        Err(line) => Try::Ended(Box::new(refused(Refusal::Conflict {
             line,
             file: String::new(),
             ours: String::new(),
             theirs: String::new(),
-        })),
+        }))),
     })
 }
 
@@ -228,7 +228,8 @@ fn put(candidate: &Candidate, ours: &str, merged: String) -> io::Result<Option<R
 
 /// What has landed can be looked at with git, too, where there is one. Nothing depends on it.
 fn given_to_git(world: &World, candidate: &Candidate, ended: &Try) {
-    if let Try::Ended(Reply::Landed { .. }) = ended
+    if let Try::Ended(reply) = ended
+        && matches!(**reply, Reply::Landed { .. })
         && let Ok(changes) = candidate.checkpoints.changes(&candidate.at)
     {
         let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
