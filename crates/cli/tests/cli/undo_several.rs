@@ -13,7 +13,7 @@ use tribunal_testkit::{landed_change, lander};
 
 use crate::common::Sandbox;
 
-const RUN: &str = "change-work-tree-aaaa";
+const RUN: &str = "work-aaaa";
 const ALL: [&str; 4] = ["docs/a.md", "new.rs", "old.sh", "src/b.rs"];
 
 /// One file around a change: how it was, and how it is. None: not there.
@@ -154,17 +154,17 @@ fn people_read_what_would_be_done_and_what_was() {
       new.rs (goes)
       old.sh (comes back)
       src/b.rs
-    F1, F2, F3 would be open again when run change-work-tree-aaaa goes on
-    nothing was changed; to do it: tribunal undo change-work-tree-aaaa --yes
+    F1, F2, F3 would be open again when run work-aaaa goes on
+    nothing was changed; to do it: tribunal undo work-aaaa --yes
     ");
     assert_eq!(tree(&sandbox), after());
     insta::assert_snapshot!(sandbox.run(&["undo", RUN, "--yes"]).out, @r"
     took back 2 changes in 4 files; what else was changed since is as it was
-    parked what stood there: .tribunal/parked/change-work-tree-aaaa/1-a.md; to have it again: cp .tribunal/parked/change-work-tree-aaaa/1-a.md docs/a.md
-    parked what stood there: .tribunal/parked/change-work-tree-aaaa/1-new.rs; to have it again: cp .tribunal/parked/change-work-tree-aaaa/1-new.rs new.rs
-    parked what stood there: .tribunal/parked/change-work-tree-aaaa/1-b.rs; to have it again: cp .tribunal/parked/change-work-tree-aaaa/1-b.rs src/b.rs
-    F1, F2, F3 will be open again when run change-work-tree-aaaa goes on
-    next: tribunal resume change-work-tree-aaaa
+    parked what stood there: .tribunal/parked/work-aaaa/1-a.md; to have it again: cp .tribunal/parked/work-aaaa/1-a.md docs/a.md
+    parked what stood there: .tribunal/parked/work-aaaa/1-new.rs; to have it again: cp .tribunal/parked/work-aaaa/1-new.rs new.rs
+    parked what stood there: .tribunal/parked/work-aaaa/1-b.rs; to have it again: cp .tribunal/parked/work-aaaa/1-b.rs src/b.rs
+    F1, F2, F3 will be open again when run work-aaaa goes on
+    next: tribunal resume work-aaaa
     ");
     assert_eq!(tree(&sandbox), before());
     let mode = fs::metadata(sandbox.path("old.sh")).unwrap().permissions().mode() & 0o777;
@@ -198,11 +198,13 @@ fn where_one_file_is_in_the_way_none_is_changed() {
     let refused = sandbox.run(&["undo", RUN, "--yes"]);
     assert_eq!((refused.code, tree(&sandbox)), (Some(3), now));
     assert_eq!(parked(&sandbox), Vec::<String>::new());
-    insta::assert_snapshot!(refused.err, @r"
-    [!] docs/a.md was changed in the same place since: line 1; new.rs was made by the run and changed since; old.sh was deleted by the run and is there again
+    insta::assert_snapshot!(refused.err.replacen("; ", ";\n", 2), @r"
+    [!] docs/a.md was changed in the same place since: line 1;
+    new.rs was made by the run and changed since;
+    old.sh was deleted by the run and is there again
         Taking the change back would lose what was written there since. Nothing was changed.
-        1. take it back by hand; what it was: tribunal diff change-work-tree-aaaa
-        2. take back what can be, one by one: tribunal undo change-work-tree-aaaa.FINDING
+        1. take it back by hand; what it was: tribunal diff work-aaaa
+        2. take back what can be, one by one: tribunal undo work-aaaa.FINDING
     ");
     fs::remove_file(sandbox.path("src/b.rs")).unwrap();
     let gone = sandbox.run(&["undo", &format!("{RUN}.F3"), "--yes"]);

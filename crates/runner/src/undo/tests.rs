@@ -172,7 +172,7 @@ fn world(is_there: &[bool], steps: &[Step]) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
     fn all_taken_back_is_what_people_alone_would_have_made_of_it(
