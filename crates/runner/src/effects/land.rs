@@ -92,7 +92,7 @@ pub(super) struct Merged {
 
 /// Where a try got to.
 enum Try {
-    Ended(Reply),
+    Ended(Box<Reply>),
     /// Merged with the files as they are; to be checked.
     Merged(Vec<Merged>),
 }
@@ -131,7 +131,7 @@ async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
     for _ in 0..TRIES {
         let (at, this) = (world.clone(), candidate.clone());
         let merged = match aside(move || merge_all(&at, &this)).await? {
-            Try::Ended(reply) => return Ok(reply),
+            Try::Ended(reply) => return Ok(*reply),
             Try::Merged(merged) => merged,
         };
         if let Some(why) = check::check(world, &candidate, &verify, &merged).await? {
@@ -196,7 +196,7 @@ fn may_be_made(path: &str, allowed: &[String]) -> bool {
         .iter()
         .any(|part| matches!(*part, "test" | "tests" | "spec" | "specs" | "__tests__"));
     let folder = format!("{folder}/");
-    let among = allowed.iter().any(|entry| *entry == folder);
+    let among = allowed.contains(&folder);
     let makes = allowed.iter().any(|entry| entry.ends_with('/'));
     !hidden && !orders && (among || makes && tests)
 }
@@ -274,13 +274,13 @@ fn merge_all(world: &World, candidate: &Candidate) -> io::Result<Try> {
             Ok(after) => all.push(Merged { path: file.path.clone(), ours, after, landed: None }),
             Err(why) => {
                 take_back(candidate)?;
-                return Ok(Try::Ended(refused(why)));
+                return Ok(Try::Ended(Box::new(refused(why))));
             }
         }
     }
     if all.iter().all(|file| file.landed.is_some()) {
         give_to_git(world, candidate);
-        return Ok(Try::Ended(landed(world, &all)));
+        return Ok(Try::Ended(Box::new(landed(world, &all))));
     }
     Ok(Try::Merged(all))
 }
