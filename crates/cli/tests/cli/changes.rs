@@ -195,7 +195,10 @@ fn a_story_that_is_named_must_have_criteria() {
         sandbox.write(&format!("docs/1-{n}-x.md"), "## Acceptance Criteria\n\n1. a\n");
     }
     let ran = sandbox.run(&["review", "--work-tree", "--dry-run"]);
-    insta::assert_snapshot!(ran.err, @"[i] it changes several stories (docs/1-1-x.md, docs/1-2-x.md); to hold it against one: --story FILE");
+    insta::assert_snapshot!(
+        ran.err,
+        @"[i] it changes several stories (docs/1-1-x.md, docs/1-2-x.md); to hold it against one: --story FILE"
+    );
     let plan = sandbox.json(&["review", "--work-tree", "--dry-run", "--story", "docs/1-2-x.md"]);
     assert_eq!(plan["subject"]["story"], "docs/1-2-x.md");
 }
