@@ -216,11 +216,10 @@ impl From<ChangeError> for Complaint {
             ChangeError::TooBig { .. } => {
                 let (parts, files, size) =
                     (changes::MOST_PARTS, changes::MOST_FILES, kilobytes(changes::MOST_BYTES));
-                Complaint::usage(what)
-                    .why(format!(
-                        "A review has at most {parts} parts of {files} files and {size} of diff. {UNTOUCHED}"
-                    ))
-                    .todo("narrow it to folders, the biggest are:")
+                Complaint::usage(what).why(format!(
+                    "A review has at most {parts} parts of {files} files and {size} of diff. {UNTOUCHED}\n\
+                     Narrow it to folders; the biggest are:"
+                ))
             }
             ChangeError::Unreadable { .. } => Complaint::new(ENVIRONMENT, what)
                 .why(UNTOUCHED)

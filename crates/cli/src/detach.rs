@@ -110,9 +110,12 @@ fn tell(context: &Context, run: &str, process: u32, following: usize) -> Result<
     let (run, tribunal) = (escaped(run), &context.answers.program);
     writeln!(out, "run {run} goes on in the background (process {process})")?;
     if following > 0 {
-        let files =
-            if following == 1 { "1 more file follows" } else { &format!("{following} more files follow") };
-        writeln!(out, "  {files}, one after the other, each as a run of its own: {tribunal} runs")?;
+        let subjects = if following == 1 {
+            "1 more subject follows"
+        } else {
+            &format!("{following} more subjects follow")
+        };
+        writeln!(out, "  {subjects}, one after the other, each as a run of its own: {tribunal} runs")?;
     }
     writeln!(out, "  {tribunal} log {run} --follow    to watch it")?;
     writeln!(out, "  {tribunal} stop {run}            to stop it; what runs may finish")?;

@@ -31,7 +31,7 @@ use crate::{complaint::Complaint, context::Context};
 pub(crate) enum Command {
     /// See it work: a full review of a small project by scripted agents, without account or network
     Demo(demo::Arguments),
-    /// Review files: panel, findings, fixes, again, until an outcome
+    /// Review files or a code change: panel, findings, fixes, again, until an outcome
     Review(review::Arguments),
     /// Go on with a run that was stopped, waits or died
     Resume(resume::Arguments),

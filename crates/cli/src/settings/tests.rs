@@ -5,7 +5,7 @@ use std::fs;
 use tribunal_core::{
     level::{Goal, Level},
     limits::Limits,
-    settings::{AgentSpec, Settings, TaskSettings},
+    settings::{AgentSpec, Settings, TaskSettings, WritingSettings},
     subject::Subject,
 };
 use tribunal_report::{Mode, Screen};
@@ -296,6 +296,29 @@ fn an_agent_that_is_defined_anew_is_not_mixed_with_the_one_before() {
     let resolved = resolve(here.path(), Subject::at("plan.md", None), &wishes).unwrap();
     assert_eq!(resolved.settings.level, Some(Level::Dual));
     assert_eq!(resolved.items.len(), 1, "the project's command is the one that would run");
+}
+
+#[test]
+fn where_agents_write_and_when_it_lands_can_be_set() {
+    assert_eq!(settings(&[(FILE, AGENT)]).tasks.writing, WritingSettings::default());
+    let set = format!("{AGENT}approve: each\ncopies: {{seed: [.env, ./vendor/, .env]}}\n");
+    let writing = settings(&[(FILE, &set)]).tasks.writing;
+    assert_eq!(writing, WritingSettings { approve_each: true, seeds: vec![".env".into(), "vendor".into()] });
+    let refused = |seed: &str| {
+        let folder = project(&[(FILE, &format!("{AGENT}copies:\n  seed: [{seed}]\n"))]);
+        let complaint = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap_err();
+        complaint.to_string().replace(&folder.path().display().to_string(), "[project]")
+    };
+    insta::assert_snapshot!(refused("../secrets"), @r"
+    [!] [project]/tribunal.yaml:3: `copies.seed` is `../secrets`, which is outside the project
+        Nothing was started.
+        1. name something below the project's root, here or as `copies.seed` in tribunal.yaml
+    ");
+    insta::assert_snapshot!(refused(".git/config"), @r"
+    [!] [project]/tribunal.yaml:3: `copies.seed` has `.git/config`, which no copy ever has
+        It holds what keeps the project's history. Nothing was started.
+        1. take it out of the list
+    ");
 }
 
 /// Three agents, each behind the one before it.

@@ -253,7 +253,7 @@ fn a_detached_run_goes_on_without_us() {
     sandbox.write("--detach", "# Odd\n\nIt shall be fast.\n");
     let said = sandbox.run(&["review", "--detach", "--", "plan.md", "--detach"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains("1 more file follows, one after the other"), "{}", said.out);
+    assert!(said.out.contains("1 more subject follows, one after the other"), "{}", said.out);
     while sandbox.runs().len() < 3 || sandbox.json(&["runs"])["runs"][2]["state"] == "running" {}
     assert_eq!(sandbox.json(&["runs"])["runs"][2]["subject"]["path"], "--detach");
 

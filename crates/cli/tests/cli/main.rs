@@ -3,6 +3,7 @@
 
 mod agents;
 mod bad_input;
+mod changes;
 mod common;
 mod contracts;
 mod crash;

@@ -94,6 +94,7 @@ fn the_settings_in_force_read_well() {
       goal                     zero-open      default                  zero-open | critical-only
       target_confidence        -              not set                  a percentage, 0 to 100
       fix                      true           default                  true | false
+      approve                  never          default                  never | each
     * verify                   [make test]    tribunal.yaml:3          commands, [make test, [cargo, test]]
       output_folder            -              not set                  a folder in the project
       reviews_folder           -              not set                  a folder in the project
@@ -123,6 +124,8 @@ fn the_settings_in_force_read_well() {
       check_timeout            600 s          default                  seconds, 1 to 86400
       idle_timeout             600 s          default                  seconds, 1 to 86400
       retry_after              5 s            default                  seconds, 0 to 86400
+    copies:
+      seed                     []             default                  a list, [a, b]
     progress:
     * mode                     silent         tribunal.yaml:4          silent | summary | streaming | verbose
     accepted; not used by this version:

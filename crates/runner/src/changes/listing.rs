@@ -74,7 +74,7 @@ impl Sifted {
 /// One comparison; the same for lists and patches, so that they have the same order.
 fn diff(repository: &Repository, ends: &Ends, format: &[&str], paths: &[String]) -> Command {
     let mut git = repository.command();
-    // Beyond this git takes a file for binary, unread.
+    // Beyond this git takes a file for binary and prints nothing of it; one in the work tree is still hashed.
     git.args(["-c", &format!("core.bigFileThreshold={LIMIT}"), "-c", "diff.suppressBlankEmpty=false"]);
     git.args(["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", "-M", MOST_RENAMES]);
     git.args([

@@ -407,7 +407,7 @@ fn fifteen_hundred_files_are_parts_by_folder() {
 }
 
 #[test]
-fn a_file_of_a_hundred_megabytes_is_left_out_by_its_size_and_never_read() {
+fn a_file_of_a_hundred_megabytes_is_left_out_by_its_size() {
     let repo = Repo::new();
     repo.write("dump.sql", "1\n");
     repo.write("a.rs", "1\n");

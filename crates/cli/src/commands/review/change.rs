@@ -136,7 +136,12 @@ fn nothing(range: &str, wanted: &Wanted<'_>, context: &Context) -> Result<Vec<Pr
     if let Some(path) = wanted.paths.iter().find(|path| fs::symlink_metadata(context.path(path)).is_err()) {
         return Err(SubjectError::Missing { path: path.display().to_string() }.into());
     }
-    writeln!(stderr(), "[i] nothing changed in {}; there is nothing to review", escaped(range))?;
+    match wanted.asked {
+        Asked::Staged if wanted.paths.is_empty() => {
+            writeln!(stderr(), "[i] nothing is staged; there is nothing to review")?
+        }
+        _ => writeln!(stderr(), "[i] nothing changed in {}; there is nothing to review", escaped(range))?,
+    }
     Ok(Vec::new())
 }
 

@@ -261,3 +261,25 @@ fn check_section(path: &str, text: &str, title: &str) -> Result<String, Complain
         complaint.why(format!("Its headings: {}", titles.join(" · ")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use tribunal_core::subject::{Change, Changed};
+
+    use super::*;
+
+    #[test]
+    fn a_change_is_the_same_while_its_files_move_and_not_from_another_start() {
+        let change = |range: &str, base: &str, path: &str| {
+            let files = vec![Changed { path: path.into(), from: None }];
+            let change = Change { range: range.into(), base: base.into(), files, ..Change::default() };
+            Subject::Change(Box::new(change))
+        };
+        let one = change("work tree", "1", "a.rs");
+        assert!(is_same(&one, &change("work tree", "1", "b.rs")));
+        assert!(!is_same(&one, &change("work tree", "2", "a.rs")));
+        assert!(!is_same(&one, &change("staged", "1", "a.rs")));
+        assert!(!is_same(&one, &Subject::at("a.rs", None)));
+        assert!(is_same(&Subject::at("a.rs", None), &Subject::at("a.rs", None)));
+    }
+}
