@@ -222,7 +222,6 @@ impl Runner {
             at: self.at.clone(),
             progress,
             tracker_seen: Default::default(),
-            ours: Default::default(),
             keeping: Keeping {
                 keeper: self.keeper.clone(),
                 locks: locks.iter().map(Lock::file).collect(),

@@ -24,6 +24,7 @@ use crate::{
     copies::{self, Copy, patch_hash},
     fault,
     files::{Replacement, write_atomically},
+    locks,
     merging::{Conflict, hunks, merge},
     refs,
     subject::is_plain,
@@ -135,8 +136,8 @@ async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
             Try::Merged(merged) => merged,
         };
         if let Some(why) = check::check(world, &candidate, &verify, &merged).await? {
-            let this = candidate.clone();
-            aside(move || take_back(&this)).await?;
+            let (at, this) = (world.clone(), candidate.clone());
+            aside(move || take_back(&at, &this)).await?;
             return Ok(refused(why));
         }
         let (at, this) = (world.clone(), candidate.clone());
@@ -273,7 +274,7 @@ fn merge_all(world: &World, candidate: &Candidate) -> io::Result<Try> {
         match three_way(file, ours.as_deref())? {
             Ok(after) => all.push(Merged { path: file.path.clone(), ours, after, landed: None }),
             Err(why) => {
-                take_back(candidate)?;
+                take_back(world, candidate)?;
                 return Ok(Try::Ended(Box::new(refused(why))));
             }
         }
@@ -286,10 +287,11 @@ fn merge_all(world: &World, candidate: &Candidate) -> io::Result<Try> {
 }
 
 /// An earlier life was killed between two files, and the rest can no longer follow: what it put is taken out again.
-fn take_back(candidate: &Candidate) -> io::Result<()> {
+fn take_back(world: &World, candidate: &Candidate) -> io::Result<()> {
     if intent(&candidate.copy)?.is_none() {
         return Ok(());
     }
+    let _alone = locks::alone(&world.project.locks())?;
     for change in candidate.checkpoints.changes(&candidate.at)? {
         let Some(file) = candidate.files.iter().find(|file| file.path == change.path) else { continue };
         let now = read(&file.real)?;
@@ -373,6 +375,7 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
                 .executable(file.ours.is_none() && patched.executable)?,
         );
     }
+    let _alone = locks::alone(&world.project.locks())?;
     // The last look stands right before the rename.
     for at in &due {
         if read(&candidate.files[*at].real)? != merged[*at].ours {
@@ -382,7 +385,6 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
     }
     fault::point("landing", "before");
     for (at, replacement) in due.iter().zip(ready) {
-        world.ours.add(&merged[*at].path, &Hash::of(merged[*at].after.as_bytes()));
         replacement.put()?;
         fault::point("landing", "between");
     }

@@ -54,8 +54,6 @@ pub(crate) struct World {
     pub keeping: Keeping,
     /// The edited tracker that was taken in last.
     pub tracker_seen: Mutex<Option<Hash>>,
-    /// What this life has put into the person's tree.
-    pub ours: strays::Ours,
 }
 
 /// How processes are kept.
