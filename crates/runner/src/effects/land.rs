@@ -384,7 +384,7 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
         }
     }
     fault::point("landing", "before");
-    for (at, replacement) in due.iter().zip(ready) {
+    for replacement in ready {
         replacement.put()?;
         fault::point("landing", "between");
     }
