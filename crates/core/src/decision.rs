@@ -114,10 +114,13 @@ impl Decision {
     }
 
     pub fn strayed(id: DecisionId, strays: Vec<Stray>, question: String) -> Decision {
-        let choices = choices(&[
-            ("keep", "it was you, or it is fine as it is"),
-            ("restore", "put back what was there; what is there now is kept aside"),
-        ]);
+        let keep = ("keep", "it was you, or it is fine as it is");
+        let restore = ("restore", "put back what was there; what is there now is kept aside");
+        // Nothing is offered that cannot be done.
+        let choices = match strays.iter().any(|stray| stray.kept) {
+            true => choices(&[keep, restore]),
+            false => choices(&[keep]),
+        };
         let owner = "whoever works in this folder".into();
         Decision { id, about: About::Strayed { strays }, owner, question, choices, answer: None }
     }

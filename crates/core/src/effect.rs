@@ -153,6 +153,9 @@ pub struct Stray {
     /// As it is now; none: it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Hash>,
+    /// What stood there can be put back.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub kept: bool,
 }
 
 /// Lines `old_start..old_start+old_len` became `new_len` lines (lines count from 1).

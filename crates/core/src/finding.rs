@@ -80,6 +80,8 @@ pub enum How {
     Folded,
     /// Shortened by dots: the parts stand in order.
     Parts,
+    /// Among what the change took out: it stood there.
+    Removed,
     /// So much of it stands near the named line; the finding has what really stands there.
     Similar { percent: u32 },
 }
@@ -96,6 +98,7 @@ impl fmt::Display for Found {
             How::Exact => f.write_str("as quoted")?,
             How::Folded => f.write_str("as quoted, set otherwise")?,
             How::Parts => f.write_str("quoted in parts")?,
+            How::Removed => f.write_str("taken out by the change")?,
             How::Similar { percent } => write!(f, "{percent} % as quoted")?,
         }
         if self.places > 1 { write!(f, ", 1 of {} places", self.places) } else { Ok(()) }

@@ -232,3 +232,55 @@ fn a_file_that_a_repair_made_is_under_review_from_then_on() {
     // Round 1, round 2, the last look.
     assert_eq!(frozen, [false, true, true]);
 }
+
+#[test]
+fn what_was_taken_out_is_fixed_when_it_stands_there_again_and_not_by_a_change_elsewhere() {
+    let raised = vec![claim(Some("src/a.rs"), quote("user.check();"), None)];
+    let fixed = || fixes(vec![(FindingId(1), Said::Fixed)], true);
+    let far = landed(vec![file("src/a.rs", 10, &A.replace("an old flaw", "a comment"))]);
+    let near = landed(vec![file("src/a.rs", 2, &A.replace("    100\n", "    user.check();\n    100\n"))]);
+    let world = two_flaws()
+        .on("round-1/review/adversarial", findings(raised))
+        .on("round-1/fix-1/fix/1", fixed())
+        .on("round-1/fix-1/fix/1/land", far)
+        .on("round-1/fix-2/fix/1", fixed())
+        .on("round-1/fix-2/fix/1/land", near);
+    let (ending, view, _) = live(settings(), world);
+    assert_eq!(ending.reason, Reason::GoalMet, "{ending:?}");
+    let notes: Vec<&str> =
+        view.findings[&FindingId(1)].history.iter().map(|step| step.note.as_str()).collect();
+    assert!(notes.iter().any(|note| note.contains("nothing near it was changed")), "{notes:?}");
+}
+
+#[test]
+fn what_stood_in_a_file_that_the_change_deletes_can_be_quoted() {
+    let diff = "--- a/src/auth.rs\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-fn check() {}\n-fn other() {}\n";
+    let files = vec![Changed { path: "src/auth.rs".into(), from: None }];
+    let subject = Subject::Change(Box::new(Change { range: "x".into(), files, ..Change::default() }));
+    let found =
+        Scene::of(&subject, diff, &[]).unwrap().find(&claim(None, quote("fn check() {}"), None)).unwrap();
+    assert_eq!((found.place.file.as_str(), found.place.line, found.pre_existing), ("src/auth.rs", 1, false));
+}
+
+#[test]
+fn a_repair_that_takes_the_change_back_leaves_nothing_to_review() {
+    let nothing = || Reply::Frozen {
+        text: String::new(),
+        hash: Hash::new("as before"),
+        files: files(),
+        remarks: vec![],
+    };
+    let fixed = fixes(vec![(FindingId(1), Said::Fixed), (FindingId(2), Said::Fixed)], true);
+    let back = landed(vec![file("src/a.rs", 2, "fn start() {}\n"), file("docs/b.md", 5, "# Notes\n")]);
+    let world = two_flaws()
+        .on("round-1/fix-1/fix/1", fixed)
+        .on("round-1/fix-1/fix/1/land", back)
+        .on("round-2/freeze", nothing())
+        .on("end/look", nothing());
+    let (ending, _, trial) = live(settings(), world);
+    assert_eq!(ending.reason, Reason::GoalMet, "{ending:?}");
+    assert!(
+        !trial.world.performed.iter().any(|key| key.starts_with("round-2/review")),
+        "nobody is paid for it"
+    );
+}

@@ -115,7 +115,7 @@ fn strays(reply: Reply) -> Reply {
     match reply {
         Reply::Agent(mut answer) => {
             let (before, after) = (Some(Hash::new("before")), Some(Hash::new("after")));
-            answer.strayed = vec![Stray { path: "src/main.rs".into(), before, after }];
+            answer.strayed = vec![Stray { path: "src/main.rs".into(), before, after, kept: true }];
             Reply::Agent(answer)
         }
         other => other,
@@ -172,7 +172,12 @@ fn many_files_that_changed_at_once_are_one_question() {
     let many = |count: usize| {
         let mut reply = findings(vec![raised(1, Severity::High)]);
         if let Reply::Agent(answer) = &mut reply {
-            let stray = |number: usize| Stray { path: format!("src/{number}.rs"), before: None, after: None };
+            let stray = |number: usize| Stray {
+                path: format!("src/{number}.rs"),
+                before: None,
+                after: None,
+                kept: true,
+            };
             answer.strayed = (0..count).map(stray).collect();
         }
         raises_one().on("round-1/review/adversarial", reply).on("round-1/fix-1/fix/1/land", repaired())
@@ -182,4 +187,39 @@ fn many_files_that_changed_at_once_are_one_question() {
         assert_eq!(view.waiting().count(), questions, "{count}");
         assert_eq!(ending.detail, format!("{count} files changed past the copies"));
     }
+}
+
+#[test]
+fn what_cannot_be_put_back_is_not_offered_and_a_failed_try_is_asked_about_again() {
+    let lost = Stray { path: "src/main.rs".into(), before: Some(Hash::new("b")), after: None, kept: false };
+    let mut reply = findings(vec![]);
+    if let Reply::Agent(answer) = &mut reply {
+        answer.strayed = vec![lost];
+    }
+    let (_, view) = lives(&mut Trial::new(alone(), raises_one().on("round-1/review/adversarial", reply), 1));
+    let asked = view.waiting().next().unwrap();
+    assert!(!asked.allows("restore") && asked.question.contains("is not to be had any more"), "{asked:?}");
+
+    let mut trial = Trial::new(alone(), one_strays(), 1);
+    lives(&mut trial);
+    let failed = samples::failed(tribunal_core::reason::FaultKind::World);
+    trial.world = core::mem::take(&mut trial.world).once("wait", says("restore")).on("restore-1", failed);
+    let (ending, view) = lives(&mut trial);
+    assert_eq!(ending.reason, Reason::Blocked, "{ending:?}");
+    assert!(view.waiting().next().unwrap().question.contains("was not put back"));
+}
+
+#[test]
+fn a_file_is_asked_about_once_however_often_it_changes() {
+    let strays_with = |after: &str| {
+        let mut reply = fixes(vec![(F1, Said::Fixed)], true);
+        if let Reply::Agent(answer) = &mut reply {
+            let (before, after) = (Some(Hash::new("before")), Some(Hash::new(after)));
+            answer.strayed = vec![Stray { path: "src/main.rs".into(), before, after, kept: true }];
+        }
+        reply
+    };
+    let world = one_strays().on("round-1/fix-1/fix/1", strays_with("something else"));
+    let (_, view) = lives(&mut Trial::new(alone(), world, 1));
+    assert_eq!(view.waiting().count(), 1);
 }

@@ -192,6 +192,24 @@ impl Checkpoints {
         if Hash::of(&bytes) == *hash { Ok(bytes) } else { Err(damaged(hash)) }
     }
 
+    /// Whether a run of the project has put this text into this file, or has taken back what it had put there.
+    pub fn is_known(project: &Project, path: &str, text: Option<&Hash>) -> bool {
+        let runs = fs::read_dir(project.home().join("checkpoints")).into_iter().flatten().flatten();
+        let of_run = |folder: PathBuf| {
+            let kept = Checkpoints { project: project.clone(), folder: folder.clone() };
+            let records = fs::read_dir(folder).into_iter().flatten().flatten().map(|item| item.path());
+            let records = records.filter(|path| path.extension().is_some_and(|end| end == "json"));
+            records.into_iter().any(|record| {
+                let undone = undone_beside(&record);
+                let fits = |one: &Kept| {
+                    one.path == path && (one.after.as_ref() == text || undone && one.before.as_ref() == text)
+                };
+                kept.parse(&record).is_ok_and(|record| record.files.iter().any(fits))
+            })
+        };
+        runs.into_iter().any(|run| of_run(run.path()))
+    }
+
     /// Taking back begins: what will be done to which files. Its number, to say that it is done.
     pub fn begin(&self, landings: &[At], changes: &[Change]) -> io::Result<u32> {
         let number = self.numbers()?.last().map_or(1, |last| last + 1);
@@ -342,6 +360,12 @@ fn may_change(path: &str) -> bool {
 
 fn damaged(hash: &Hash) -> io::Error {
     io::Error::other(format!("the kept text {} is damaged", hash.short()))
+}
+
+/// Whether the landing of a record (`3.key.1.json`) was taken back.
+fn undone_beside(record: &Path) -> bool {
+    let without_number = record.with_extension("").with_extension("undone");
+    without_number.exists()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ mod stored;
 mod tests;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, Metadata},
     io,
     os::unix::fs::{PermissionsExt, symlink},
@@ -37,6 +37,7 @@ use crate::{
     subject::is_plain,
 };
 use fill::Copier;
+pub(crate) use git::{blobs, objects as contents};
 use listing::Bounds;
 pub(crate) use since::{Moved, Watch, clear, release, retain};
 use stamps::Stamp;
@@ -292,9 +293,9 @@ impl Copy {
         }
     }
 
-    /// Whether a file was there when the copy was made.
-    pub fn had(&self, path: &str) -> io::Result<bool> {
-        Ok(self.record()?.files.contains_key(path))
+    /// All that was there when the copy was made.
+    pub fn all(&self) -> io::Result<BTreeSet<String>> {
+        Ok(self.record()?.files.into_keys().collect())
     }
 
     /// What differs from the copy as it was made: path to new hash, None for deleted.

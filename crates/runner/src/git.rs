@@ -85,6 +85,21 @@ pub(crate) fn git(root: &Path) -> Command {
     git
 }
 
+/// Which of some files that are new git would not look at. Where there is no git, none.
+pub(crate) fn ignored<'a>(root: &Path, paths: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+    let input: Vec<u8> = paths.flat_map(|path| path.bytes().chain([0])).collect();
+    if input.is_empty() {
+        return BTreeSet::new();
+    }
+    let mut command = git(root);
+    command.args(["check-ignore", "--stdin", "-z"]);
+    let mut out = Vec::new();
+    // Not finding any is a failure to git.
+    let heard = listen(command, Some(input), &mut |stdout| stdout.read_to_end(&mut out).map(|_| ()));
+    let names = out.split(|byte| *byte == 0).filter(|name| heard.is_ok() && !name.is_empty());
+    names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect()
+}
+
 /// A repository around a folder. Filters that its own configuration names do not run; a person's own ones do.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {

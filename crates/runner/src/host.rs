@@ -22,7 +22,9 @@ use tribunal_store::StoreError;
 
 use crate::{
     copies,
-    effects::{Performed, World, answers_in_files, edits_in_tracker, perform, remove_page, world_fault},
+    effects::{
+        Performed, World, answers_in_files, edits_in_tracker, let_go, perform, remove_page, world_fault,
+    },
     journal::{Journal, split},
 };
 
@@ -274,8 +276,10 @@ impl Host<'_> {
         let (entry, reply) = self.journal.record_reply(draft, Vec::new(), taken).await?;
         if let Reply::Requests { requests } = &reply {
             for request in requests {
-                if let Request::Answer { decision, .. } = request {
+                if let Request::Answer { decision, answer } = request {
                     remove_page(&self.world, decision);
+                    let asked = self.journal.view().decisions.iter().find(|asked| asked.id == *decision);
+                    asked.into_iter().for_each(|asked| let_go(&self.world, asked, &answer.choice));
                 }
             }
         }

@@ -259,15 +259,15 @@ fn recorded(entries: &[Entry]) -> (Vec<Landing>, Vec<At>) {
     for entry in entries {
         match &entry.event {
             Event::Boundary { stretch: ended, .. } => stretch = ended + 1,
-            Event::EffectStarted { effect: Effect::Land { by, .. }, stretch, .. } => {
-                begun.insert(At { stretch: *stretch, by: by.clone() });
+            Event::EffectStarted { key, effect: Effect::Land { by, .. }, stretch, .. } => {
+                begun.insert((At { stretch: *stretch, by: by.clone() }, key.clone()));
             }
             Event::EffectFinished { key, stretch, reply } if !matches!(reply, Reply::Landed { .. }) => {
-                begun.retain(|at: &At| at.stretch != *stretch || at.by.child("land") != *key);
+                begun.retain(|(at, asked): &(At, Key)| at.stretch != *stretch || asked != key);
             }
             Event::PatchLanded { key, findings, .. } => {
                 let at = At { stretch, by: key.clone() };
-                begun.remove(&at);
+                begun.retain(|(known, _)| *known != at);
                 claimed.clone_from(findings);
                 landed.push(Landing { at, findings: Vec::new(), undone: false });
             }
@@ -281,7 +281,7 @@ fn recorded(entries: &[Entry]) -> (Vec<Landing>, Vec<At>) {
             _ => {}
         }
     }
-    (landed, begun.into_iter().collect())
+    (landed, begun.into_iter().map(|(at, _)| at).collect())
 }
 
 #[cfg(test)]

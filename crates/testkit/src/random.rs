@@ -295,7 +295,7 @@ impl RandomWorld {
         self.edits_left -= 1;
         let path = format!("src/{}.rs", self.dice.roll(3));
         let after = Hash::new(format!("{}", self.edits_left));
-        vec![Stray { path, before: Some(Hash::new("before")), after: Some(after) }]
+        vec![Stray { path, before: Some(Hash::new("before")), after: Some(after), kept: true }]
     }
 
     /// The text as it stands; somebody may have written into it.

@@ -59,11 +59,15 @@ pub fn read(diff: &str) -> Vec<InFile> {
     let mut files: Vec<InFile> = Vec::new();
     // The next line's number, and how many lines of the hunk are still to come: old, new.
     let (mut line, mut old, mut new) = (0_u32, 0_u32, 0_u32);
+    let mut old_name = String::new();
     for text in diff.lines() {
         if old == 0 && new == 0 {
-            if let Some(name) = text.strip_prefix("+++ ") {
-                let name = name.split('\t').next().unwrap_or(name);
-                let file = name.strip_prefix("b/").unwrap_or(name).to_string();
+            if let Some(name) = text.strip_prefix("--- ") {
+                old_name = plain_name(name, "a/");
+            } else if let Some(name) = text.strip_prefix("+++ ") {
+                let new_name = plain_name(name, "b/");
+                // A file that was deleted keeps its name.
+                let file = if new_name == "/dev/null" { old_name.clone() } else { new_name };
                 files.push(InFile { touched: Touched { file, ..Touched::default() }, ..InFile::default() });
             } else if let Some(header) = header(text) {
                 (line, old, new) = header;
@@ -91,6 +95,11 @@ pub fn read(diff: &str) -> Vec<InFile> {
         }
     }
     files
+}
+
+fn plain_name(name: &str, mark: &str) -> String {
+    let name = name.split('\t').next().unwrap_or(name);
+    name.strip_prefix(mark).unwrap_or(name).to_string()
 }
 
 fn touch(files: &mut [InFile], first: u32, last: u32) {

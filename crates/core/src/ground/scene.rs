@@ -17,7 +17,7 @@ use super::{
 use crate::{
     brief::Raised,
     effect::FrozenFile,
-    finding::{Evidence, Place},
+    finding::{Evidence, Found, How, Place},
     subject::Subject,
 };
 
@@ -40,7 +40,7 @@ impl<'a> Scene<'a> {
     pub fn of(subject: &'a Subject, text: &str, files: &'a [FrozenFile]) -> Option<Scene<'a>> {
         match subject.path() {
             Some(path) => Ground::new(path, text, subject.section()).map(Scene::from),
-            None => Some(Scene::of_change(text, files)),
+            None => Some(Scene::of_change(subject, text, files)),
         }
     }
 
@@ -48,11 +48,11 @@ impl<'a> Scene<'a> {
     pub fn whole(subject: &'a Subject, text: &str, files: &'a [FrozenFile]) -> Option<Scene<'a>> {
         match subject.path() {
             Some(path) => Ground::new(path, text, None).map(Scene::from),
-            None => Some(Scene::of_change(text, files)),
+            None => Some(Scene::of_change(subject, text, files)),
         }
     }
 
-    fn of_change(diff: &str, files: &'a [FrozenFile]) -> Scene<'a> {
+    fn of_change(subject: &'a Subject, diff: &str, files: &'a [FrozenFile]) -> Scene<'a> {
         let changed = read(diff);
         let touched = |path: &'a str| changed.iter().filter(move |one| one.touched.file == path);
         // What one file defines, another may use.
@@ -62,9 +62,10 @@ impl<'a> Scene<'a> {
             let own = touched(&file.path).map(|one| one.touched.clone()).chain([names.clone()]).collect();
             Ground::code(&file.path, &file.text).of_change(own)
         });
-        let removed = files.iter().flat_map(|file| {
-            let gone = touched(&file.path).map(|one| &one.removed).filter(|gone| !gone.text.is_empty());
-            gone.map(|gone| (Ground::code(&file.path, &gone.text), gone.clone()))
+        // Also of files that it deleted.
+        let removed = subject.files().into_iter().flat_map(|path| {
+            let gone = touched(path).map(|one| &one.removed).filter(|gone| !gone.text.is_empty());
+            gone.map(move |gone| (Ground::code(path, &gone.text), gone.clone()))
         });
         Scene { files: grounds.collect(), removed: removed.collect() }
     }
@@ -136,7 +137,8 @@ impl<'a> Scene<'a> {
             end_line: at(found.place.end_line).max(at(found.place.line)),
             ..found.place
         };
-        Some(Grounded { place, ..found })
+        let how = Found { how: How::Removed, places: 1 };
+        Some(Grounded { place, found: Some(how), ..found })
     }
 
     /// A heading may be a file's name, or have one in front of it.

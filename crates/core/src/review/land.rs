@@ -13,7 +13,7 @@ use crate::{
     decision::Decision,
     effect::{Effect, Hunk, LandedFile, Refusal, Reply},
     event::Event,
-    finding::{Evidence, Finding, Place, Status},
+    finding::{Evidence, Finding, How, Place, Status},
     ground::Scene,
     host::{Host, Parked},
     ids::{DecisionId, FindingId, Hash, Key},
@@ -52,7 +52,8 @@ pub(super) async fn land(
         show(host, court, by, patch, fixed).await?;
         return Ok(None);
     }
-    bring_in(host, court, by.child("land"), (by, &patch.hash), fixed).await
+    let held = held(court, fixed);
+    bring_in(host, court, by.child("land"), (by, &patch.hash, &held), fixed).await
 }
 
 /// Lands what people have said yes to. `Some`: a fault of the environment.
@@ -64,7 +65,8 @@ pub(super) async fn land_approved(
     let approved: Vec<Pending> = court.pending.iter().filter(|pending| pending.approved).cloned().collect();
     for Pending { decision, by, patch, claims, .. } in approved {
         let key = root.child("approved").child(decision.as_str());
-        let fault = bring_in(host, court, key, (&by, &patch), &claims).await?;
+        // Nobody is at work now; what else was approved is in nobody's hands.
+        let fault = bring_in(host, court, key, (&by, &patch, &[]), &claims).await?;
         if fault.is_some() {
             return Ok(fault);
         }
@@ -134,23 +136,21 @@ impl Court {
     }
 }
 
+/// Files that other fixers are at work on.
+fn held(court: &Court, fixed: &[Claim]) -> Vec<String> {
+    let own = |finding: &Finding| fixed.iter().any(|claim| claim.id == finding.id);
+    let file = |finding: &Finding| finding.place.as_ref().map(|place| place.file.clone());
+    let others = court.findings.iter().filter(|finding| finding.status == Status::Assigned && !own(finding));
+    let is_own = |held: &String| court.findings.iter().any(|it| own(it) && file(it).as_ref() == Some(held));
+    others.filter_map(file).filter(|held| !is_own(held)).collect()
+}
+
 /// What a fixer may change: the subject's files, but none that another fixer holds, and new ones beside those of a change.
-fn allowed(court: &Court, subject: &Subject, fixed: &[Claim]) -> Vec<String> {
+fn allowed(subject: &Subject, held: &[String]) -> Vec<String> {
     let files = subject.files();
     if subject.change().is_none() {
         return files.into_iter().map(String::from).collect();
     }
-    let own = |finding: &Finding| fixed.iter().any(|claim| claim.id == finding.id);
-    let file = |finding: &Finding| finding.place.as_ref().map(|place| place.file.clone());
-    let held: Vec<String> = court
-        .findings
-        .iter()
-        .filter(|finding| finding.status == Status::Assigned && !own(finding))
-        .filter_map(file)
-        .filter(|held| {
-            !court.findings.iter().any(|finding| own(finding) && file(finding).as_ref() == Some(held))
-        })
-        .collect();
     let folders: BTreeSet<String> = files
         .iter()
         .map(|path| {
@@ -165,7 +165,7 @@ async fn bring_in(
     host: &dyn Host,
     court: &mut Court,
     key: Key,
-    (by, patch): (&Key, &Hash),
+    (by, patch, held): (&Key, &Hash, &[String]),
     fixed: &[Claim],
 ) -> Result<Option<Fault>, Parked> {
     let settings = host.settings();
@@ -173,7 +173,7 @@ async fn bring_in(
     let effect = Effect::Land {
         by: by.clone(),
         patch: patch.clone(),
-        allowed: allowed(court, &court.subject(settings), fixed),
+        allowed: allowed(&court.subject(settings), held),
         verify: settings.verify.clone(),
     };
     match host.perform(key, effect).await? {
@@ -286,9 +286,13 @@ impl Landing<'_> {
         self.files.iter().find(own).map_or(&[], |file| &file.hunks)
     }
 
-    /// Whether the evidence no longer stands in a file that it changed.
+    /// Whether the evidence no longer stands in a file that it changed. What a change had taken out must stand there again.
     fn took_away(&self, finding: &Finding) -> bool {
         let Some(scene) = self.scene else { return false };
+        if is_removed(finding) {
+            return finding.place.as_ref().is_some_and(|place| scene.has(&place.file))
+                && scene.holds_in(finding.place.as_ref(), &finding.evidence);
+        }
         let place = finding.place.as_ref();
         let changed =
             place.is_none_or(|place| self.one_file || self.files.iter().any(|f| f.path == place.file));
@@ -330,6 +334,11 @@ impl Landing<'_> {
             Evidence::Absence { heading, terms } => self.supplied(heading, terms),
         }
     }
+}
+
+/// It shows what the change took out.
+fn is_removed(finding: &Finding) -> bool {
+    finding.found.is_some_and(|found| found.how == How::Removed)
 }
 
 fn refusal(why: &Refusal) -> String {

@@ -18,7 +18,7 @@ use crate::{
     plan::Plan,
     reason::{Ending, Fault, Reason},
     review::{
-        Court,
+        Court, Pass,
         challenge::{self, Bench},
         consult::{Consulted, consult},
         frozen::freeze,
@@ -64,6 +64,9 @@ pub(super) async fn review_round(
         Ok(scene) => scene,
         Err(ending) => return Ok(Some(ending)),
     };
+    if frozen.text.is_empty() && settings.subject.path().is_none() {
+        return nothing_is_left(host, court, round).await;
+    }
     if round == 1 {
         frozen.remarks.iter().for_each(|remark| host.note(Event::Warned { text: remark.clone() }));
     }
@@ -110,6 +113,25 @@ pub(super) async fn review_round(
     court.calculate_confidence(host, &answered(&seats, round), agreement(&seats));
     court.publish(host, &root).await?;
     Ok(halted.or(weigh(host, court, sheet)))
+}
+
+/// Nothing of the change is left to read: a repair, or somebody else, has taken it back.
+async fn nothing_is_left(host: &dyn Host, court: &mut Court, round: u32) -> Result<Option<Ending>, Parked> {
+    if round == 1 {
+        let detail = String::from("nothing is changed there any more");
+        return Ok(Some(Ending::new(Reason::Environment, detail)));
+    }
+    let text = String::from("nothing of the change is left, so there is nothing to review again");
+    host.note(Event::Warned { text });
+    court.round = round;
+    court.iteration = 0;
+    court.metrics.review_rounds = round;
+    let text = court.last_pass.text.take();
+    court.last_pass = Pass { dry: true, sound: true, text, ..Pass::default() };
+    let counts = Counts::of(&court.findings);
+    host.note(Event::RoundEnded { round, new: 0, dry: true, counts });
+    court.publish(host, &Key::new(format!("round-{round}"))).await?;
+    Ok(None)
 }
 
 /// `None`: somebody else can be asked, so the round is held again.

@@ -64,7 +64,7 @@ pub(super) async fn report(
 ) -> Result<(), Parked> {
     let mut news: Vec<Stray> = Vec::new();
     for stray in &came.strayed {
-        if court.strays.is_news(stray) {
+        if court.strays.is_news(stray) && !court.is_asked_about(&stray.path) {
             court.strays.known.push(stray.clone());
             news.push(stray.clone());
         }
@@ -90,20 +90,37 @@ fn question(strays: &[Stray]) -> String {
     if strays.len() > NAMED {
         named.push(format!("so were {} more files", strays.len() - NAMED));
     }
-    format!("{} while agents were at work, and not by a landing: was that you?", named.join(", "))
+    let lost: Vec<&str> =
+        strays.iter().filter(|stray| !stray.kept).map(|stray| stray.path.as_str()).collect();
+    let lost = match lost.as_slice() {
+        [] => String::new(),
+        [first, rest @ ..] if rest.is_empty() => format!(" What stood in {first} is not to be had any more."),
+        [first, rest @ ..] => {
+            format!(" What stood in {first} and {} more is not to be had any more.", rest.len())
+        }
+    };
+    format!("{} while agents were at work, and not by a landing: was that you?{lost}", named.join(", "))
 }
 
 /// Puts back what a person wants put back.
 pub(super) async fn restore(host: &dyn Host, court: &mut Court) -> Result<(), Parked> {
-    for (number, stray) in core::mem::take(&mut court.strays.due).into_iter().enumerate() {
+    let due = core::mem::take(&mut court.strays.due).into_iter().filter(|stray| stray.kept);
+    for (number, stray) in due.enumerate() {
         let path = stray.path.clone();
         let key = Key::new(format!("restore-{}", number + 1));
-        let text = match host.perform(key, Effect::Restore { stray }).await? {
+        let text = match host.perform(key.clone(), Effect::Restore { stray: stray.clone() }).await? {
             Reply::Restored { parked: Some(parked) } => {
                 format!("{path} was put back as it was; what stood there is kept as {parked}")
             }
             Reply::Restored { parked: None } => format!("{path} was put back as it was"),
-            Reply::Failed { fault, .. } => format!("{path} was not put back: {}", fault.detail),
+            Reply::Failed { fault, .. } => {
+                // It is still not as it was: that is asked again.
+                let question = format!("{path} was not put back: {}. Is it fine as it is?", fault.detail);
+                let id = court.decision_id(court.decisions.len() as u32 + 1);
+                let decision = Decision::strayed(id, Vec::from([stray]), question.clone());
+                people::post(host, court, &key.child("ask"), decision).await?;
+                question
+            }
             other => format!("{path} was not put back: {other:?}"),
         };
         host.note(Event::Warned { text });
@@ -112,6 +129,15 @@ pub(super) async fn restore(host: &dyn Host, court: &mut Court) -> Result<(), Pa
 }
 
 impl Court {
+    fn is_asked_about(&self, path: &str) -> bool {
+        let open = self.decisions.iter().filter(|decision| decision.answer.is_none());
+        let mut asked = open.filter_map(|decision| match &decision.about {
+            About::Strayed { strays } => Some(strays),
+            _ => None,
+        });
+        asked.any(|strays| strays.iter().any(|stray| stray.path == path))
+    }
+
     /// How many files are asked about and not answered for.
     pub(super) fn unanswered_strays(&self) -> u32 {
         let asked = self.decisions.iter().filter(|decision| decision.answer.is_none());

@@ -2,6 +2,7 @@
 //! and `stored`.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
@@ -116,6 +117,19 @@ pub(super) fn stored(root: &Path, tree: &str) -> Result<Vec<Stored>, String> {
         .collect()
 }
 
+/// The objects of those of some files that a commit or tree has as files.
+pub(crate) fn blobs(root: &Path, tree: &str, paths: &[String]) -> Result<BTreeMap<String, String>, String> {
+    if tree.starts_with('-') || tree.is_empty() {
+        return Err(format!("`{tree}` is no commit"));
+    }
+    let mut args = vec!["ls-tree", "-z", "-l", tree, "--"];
+    args.extend(paths.iter().map(String::as_str));
+    let output = ask(root, &args)?;
+    let lines = output.split(|byte| *byte == 0).filter_map(stored_line);
+    let files = lines.filter(|stored| stored.mode.starts_with("100"));
+    Ok(files.filter_map(|stored| Some((String::from_utf8(stored.path).ok()?, stored.object))).collect())
+}
+
 /// `100644 blob OBJECT SIZE<tab>path`
 fn stored_line(line: &[u8]) -> Option<Stored> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
@@ -126,7 +140,7 @@ fn stored_line(line: &[u8]) -> Option<Stored> {
 }
 
 /// Gives the raw bytes of each object to `take`, in order.
-pub(super) fn objects(
+pub(crate) fn objects(
     root: &Path,
     wanted: &[&str],
     mut take: impl FnMut(&[u8]) -> io::Result<()>,

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    path::Path,
+    path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -109,24 +109,31 @@ fn is_passing(path: &str) -> bool {
         || name == "4913"
 }
 
-/// Removes the desks of a run that nobody waits for.
+/// Removes the copies of a run that nobody waits for.
 pub(crate) fn clear(work: &Path) {
     for desk in fs::read_dir(work).into_iter().flatten().flatten() {
-        if !desk.path().join(KEPT).exists() {
+        let inside = fs::read_dir(desk.path()).into_iter().flatten().flatten();
+        let attempts: Vec<_> = inside.map(|attempt| attempt.path()).collect();
+        if !attempts.iter().any(|path| mark(path).exists()) {
             let _ = Copy::at(desk.path()).remove();
+            continue;
+        }
+        for attempt in attempts.into_iter().filter(|path| path.is_dir() && !mark(path).exists()) {
+            let _ = Copy::at(attempt).remove();
         }
     }
 }
 
-/// Keeps a desk until [`release`]: its patch waits for a person's yes.
-pub(crate) fn retain(desk: &Path) -> io::Result<()> {
-    fs::create_dir_all(desk)?;
-    fs::write(desk.join(KEPT), "")
+/// Keeps a copy until [`release`]: its patch waits for a person's yes.
+pub(crate) fn retain(copy: &Path) -> io::Result<()> {
+    fs::write(mark(copy), "")
 }
 
-pub(crate) fn release(desk: &Path) {
-    let _ = fs::remove_file(desk.join(KEPT));
+pub(crate) fn release(copy: &Path) {
+    let _ = fs::remove_file(mark(copy));
 }
 
-/// Marks a desk that is kept.
-const KEPT: &str = "kept.mark";
+/// Beside the copy: `3.kept`.
+fn mark(copy: &Path) -> PathBuf {
+    copy.with_extension("kept")
+}

@@ -31,7 +31,7 @@ use super::{Performed, World, difference, freeze, strays, world_fault};
 use crate::{
     copies::{Copy, Source, Watch, patch_hash},
     merging,
-    subject::is_plain,
+    subject::{LIMIT, is_plain},
 };
 
 /// Of what an agent prints while it works.
@@ -157,7 +157,11 @@ fn criteria(copy: &Copy, world: &World, subject: &Subject) -> Vec<String> {
     if !is_plain(story) {
         return Vec::new();
     }
-    let read = |folder: &Path| fs::read_to_string(folder.join(story)).ok();
+    // Whatever stands in its place now is not read.
+    let plain =
+        |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= LIMIT);
+    let read =
+        |folder: &Path| Some(folder.join(story)).filter(|path| plain(path)).map(fs::read_to_string)?.ok();
     let text = read(&copy.tree()).or_else(|| read(world.project.root()));
     text.map(|text| tribunal_bmad::criteria(&text)).unwrap_or_default()
 }
@@ -362,8 +366,8 @@ fn patch(world: &World, copy: &Copy, blobs: &mut Vec<Vec<u8>>) -> io::Result<Opt
         // A link would show what it leads to.
         let plain = fs::symlink_metadata(&new).is_ok_and(|meta| meta.is_file());
         let base = copy.base(path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
-        match (now, fs::read_to_string(&new)) {
-            (Some(_), Ok(new)) if plain => diff.push_str(&merging::patch(path, base.as_deref(), Some(&new))),
+        match (now, if plain { fs::read_to_string(&new).ok() } else { None }) {
+            (Some(_), Some(new)) => diff.push_str(&merging::patch(path, base.as_deref(), Some(&new))),
             _ => diff.push_str(&format!("{path}: deleted, or no text any more\n")),
         }
     }

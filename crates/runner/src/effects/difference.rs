@@ -3,18 +3,15 @@
 //! Made by us and not by `git diff`: it has to be of the very texts that reviewers quote from and fixers repair, whatever
 //! line ends, filters and new files the person's git knows.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{self, BufRead, BufReader, Read, Write},
-    path::Path,
-    process::Stdio,
-};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
 use tribunal_core::subject::{Change, Changed};
 
 use super::World;
-use crate::{copies::Copy, git::git, merging::unified_as};
+use crate::{
+    copies::{Copy, blobs, contents},
+    merging::unified_as,
+};
 
 /// The file beside a copy that holds its change's diff.
 pub(super) const NAME: &str = "diff";
@@ -48,52 +45,28 @@ pub(super) fn text(path: &str, bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other(format!("{path} is no text (it is no UTF-8)")))
 }
 
-/// The files as they were before the change, by their new names; those that were not there are missing. One process.
+/// The files as they were before the change, by their new names; those that were not there, or were no text, are missing. Two
+/// processes.
 fn before(root: &Path, change: &Change) -> io::Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     if change.base.is_empty() || change.files.is_empty() {
         return Ok(found);
     }
-    let mut child =
-        git(root).args(["cat-file", "--batch", "-Z"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let (Some(mut asked), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(io::Error::other("git cannot be talked to"));
-    };
-    let mut wanted = Vec::new();
-    for file in &change.files {
-        let old = file.from.as_ref().unwrap_or(&file.path);
-        // The project may be a folder of the repository: `./` counts from where git was started.
-        wanted.extend(format!("{}:./{old}\0", change.base).into_bytes());
-    }
-    // In a thread of its own: whoever does not read while it writes may wait for ever.
-    let writer = std::thread::spawn(move || asked.write_all(&wanted));
-    let mut answers = BufReader::new(answers);
-    for file in &change.files {
-        let Some(size) = header(&mut answers)? else { continue };
-        let mut bytes = vec![0; size];
-        answers.read_exact(&mut bytes)?;
-        answers.read_exact(&mut [0])?;
-        // What was no text before is as good as new.
-        if let Ok(text) = String::from_utf8(bytes) {
-            found.insert(file.path.clone(), text);
+    let old = |file: &Changed| file.from.as_ref().unwrap_or(&file.path).clone();
+    let wanted: Vec<String> = change.files.iter().map(old).collect();
+    let unknown = |why: String| io::Error::other(format!("git cannot say what it starts from: {why}"));
+    let objects = blobs(root, &change.base, &wanted).map_err(unknown)?;
+    let known: Vec<(&Changed, &String)> =
+        change.files.iter().filter_map(|file| Some((file, objects.get(&old(file))?))).collect();
+    let names: Vec<&str> = known.iter().map(|(_, object)| object.as_str()).collect();
+    let mut files = known.iter().map(|(file, _)| file.path.clone());
+    contents(root, &names, |bytes| {
+        if let (Some(path), Ok(text)) = (files.next(), String::from_utf8(bytes.to_vec())) {
+            found.insert(path, text);
         }
-    }
-    let _ = writer.join();
-    child.wait()?;
+        Ok(())
+    })?;
     Ok(found)
-}
-
-/// How many bytes follow; None: there is no such file.
-fn header(answers: &mut impl BufRead) -> io::Result<Option<usize>> {
-    let mut line = Vec::new();
-    answers.read_until(0, &mut line)?;
-    let line = String::from_utf8_lossy(&line);
-    let mut words = line.trim_end_matches('\0').rsplit(' ');
-    match (words.next(), words.next()) {
-        (Some(size), Some("blob")) => size.parse().map(Some).map_err(io::Error::other),
-        (Some("missing"), _) => Ok(None),
-        _ => Err(io::Error::other(format!("git does not know what the change starts from: {line}"))),
-    }
 }
 
 /// What was written beside a frozen copy.

@@ -5,7 +5,7 @@
 //! that what landed can be taken back. Checks have a file of their own ([`super::check`]).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -21,10 +21,10 @@ use tribunal_core::{
 use super::{World, check, world_fault};
 use crate::{
     checkpoints::{At, Change, Checkpoints},
-    copies::{self, Copy, patch_hash},
+    copies::{self, AGENT_FILES, Copy, patch_hash},
     fault,
     files::{Replacement, write_atomically},
-    locks,
+    git, locks,
     merging::{Conflict, hunks, merge},
     refs,
     subject::is_plain,
@@ -100,15 +100,43 @@ enum Try {
 
 /// None: a check was ended on the person's word; nothing has landed.
 pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<Reply> {
-    let desk = world.project.desk(&world.run, &landing.at.by);
-    match land(&world, landing).await {
-        Ok(reply) => {
-            copies::release(&desk);
-            Some(reply)
+    let at = world.clone();
+    let candidate = match aside(move || candidate(&at, &landing).map(|found| (found, landing.verify))).await {
+        Ok((Ok(candidate), verify)) => (Arc::new(candidate), verify),
+        Ok((Err(why), _)) => return Some(refused(why)),
+        Err(cause) => return Some(world_fault(format!("landing failed: {cause}"))),
+    };
+    let (candidate, verify) = candidate;
+    let reply = match land(&world, &candidate, &verify).await {
+        Ok(reply) => reply,
+        Err(cause) if check::was_stopped(&cause) => return None,
+        Err(cause) => {
+            let (at, this) = (world.clone(), candidate.clone());
+            let left = aside(move || left_behind(&at, &this)).await.ok().flatten();
+            left.unwrap_or_else(|| world_fault(format!("landing failed: {cause}")))
         }
-        Err(cause) if check::was_stopped(&cause) => None,
-        Err(cause) => Some(world_fault(format!("landing failed: {cause}"))),
+    };
+    copies::release(candidate.copy.folder());
+    Some(reply)
+}
+
+/// A landing that broke off is taken out again. What cannot be has landed, and is recorded as that.
+fn left_behind(world: &World, candidate: &Candidate) -> io::Result<Option<Reply>> {
+    if take_back(world, candidate).is_ok() {
+        return Ok(None);
     }
+    let Some(intent) = intent(&candidate.copy)? else { return Ok(None) };
+    let mut all = Vec::new();
+    for file in &candidate.files {
+        let put = intent.files.get(&file.path);
+        if let (Some(put), Ok(Some(text))) = (put, read(file))
+            && put.after == Hash::of(text.as_bytes())
+        {
+            let (path, landed) = (file.path.clone(), Some(put.hunks.clone()));
+            all.push(Merged { path, ours: Some(text.clone()), after: text, landed });
+        }
+    }
+    Ok((!all.is_empty()).then(|| landed(world, &all)))
 }
 
 fn refused(why: Refusal) -> Reply {
@@ -122,20 +150,14 @@ pub(super) async fn aside<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
-async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
-    let verify = landing.verify.clone();
-    let at = world.clone();
-    let candidate = match aside(move || candidate(&at, &landing)).await? {
-        Ok(candidate) => Arc::new(candidate),
-        Err(why) => return Ok(refused(why)),
-    };
+async fn land(world: &Arc<World>, candidate: &Arc<Candidate>, verify: &[String]) -> io::Result<Reply> {
     for _ in 0..TRIES {
         let (at, this) = (world.clone(), candidate.clone());
         let merged = match aside(move || merge_all(&at, &this)).await? {
             Try::Ended(reply) => return Ok(*reply),
             Try::Merged(merged) => merged,
         };
-        if let Some(why) = check::check(world, &candidate, &verify, &merged).await? {
+        if let Some(why) = check::check(world, candidate, verify, &merged).await? {
             let (at, this) = (world.clone(), candidate.clone());
             aside(move || take_back(&at, &this)).await?;
             return Ok(refused(why));
@@ -145,6 +167,8 @@ async fn land(world: &Arc<World>, landing: Landing) -> io::Result<Reply> {
             return Ok(reply);
         }
     }
+    let (at, this) = (world.clone(), candidate.clone());
+    aside(move || take_back(&at, &this)).await?;
     let names: Vec<String> = candidate.paths().collect();
     let detail = format!("{} kept changing while the checks ran", names.join(", "));
     Ok(refused(Refusal::Lost { detail }))
@@ -162,26 +186,33 @@ fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, R
         return Ok(Err(Refusal::Lost { detail: "it changes nothing".to_string() }));
     }
     let mut outside = Vec::new();
+    let had = copy.all()?;
     for path in changes.keys() {
-        let is_new = !copy.had(path)?;
+        let is_new = !had.contains(path);
         if !is_plain(path)
             || !(landing.allowed.contains(path) || is_new && may_be_made(path, &landing.allowed))
         {
             outside.push(path.clone());
         }
     }
+    // What a build leaves behind where git does not look is no part of a repair.
+    let ignored = git::ignored(world.project.root(), outside.iter().filter(|path| !had.contains(*path)));
+    outside.retain(|path| !ignored.contains(path));
     if !outside.is_empty() {
         return Ok(Err(Refusal::Outside { files: outside }));
     }
     let mut files = Vec::new();
-    for (path, now) in changes {
+    for (path, now) in changes.into_iter().filter(|(path, _)| !ignored.contains(path)) {
         if now.is_none() {
             return Ok(Err(Refusal::Lost { detail: format!("it deleted {path}") }));
         }
-        match patched(world, &copy, path)? {
+        match patched(world, &copy, path, &had)? {
             Ok(file) => files.push(file),
             Err(why) => return Ok(Err(why)),
         }
+    }
+    if files.is_empty() {
+        return Ok(Err(Refusal::Lost { detail: "it changes nothing that counts".to_string() }));
     }
     let checkpoints = Checkpoints::of(&world.project, &world.run);
     Ok(Ok(Candidate { copy, files, checkpoints, at: landing.at.clone() }))
@@ -192,7 +223,7 @@ fn may_be_made(path: &str, allowed: &[String]) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
     let parts: Vec<&str> = path.split('/').collect();
     let hidden = parts.iter().any(|part| part.starts_with('.'));
-    let orders = matches!(name, "tribunal.yaml" | "AGENTS.md" | "CLAUDE.md" | "GEMINI.md");
+    let orders = name == "tribunal.yaml" || AGENT_FILES.contains(&name) || AGENT_FILES.contains(&parts[0]);
     let tests = parts[..parts.len() - 1]
         .iter()
         .any(|part| matches!(*part, "test" | "tests" | "spec" | "specs" | "__tests__"));
@@ -202,13 +233,18 @@ fn may_be_made(path: &str, allowed: &[String]) -> bool {
     !hidden && !orders && (among || makes && tests)
 }
 
-fn patched(world: &World, copy: &Copy, path: String) -> io::Result<Result<Patched, Refusal>> {
+fn patched(
+    world: &World,
+    copy: &Copy,
+    path: String,
+    had: &BTreeSet<String>,
+) -> io::Result<Result<Patched, Refusal>> {
     let new = copy.tree().join(&path);
     let meta = fs::symlink_metadata(&new)?;
     if !meta.is_file() {
         return Ok(Err(Refusal::Lost { detail: format!("it put something else in the place of {path}") }));
     }
-    let base = if copy.had(&path)? { copy.base(&path)? } else { None };
+    let base = if had.contains(&path) { copy.base(&path)? } else { None };
     let base = match base.map(String::from_utf8).transpose() {
         Ok(base) => base,
         Err(_) => return Ok(Err(Refusal::Lost { detail: format!("{path} is no UTF-8") })),
@@ -224,8 +260,8 @@ fn patched(world: &World, copy: &Copy, path: String) -> io::Result<Result<Patche
         return Ok(Err(Refusal::Gutted { before, after }));
     }
     let real = world.project.root().join(&path);
-    if let Some(there) = world.project.leads_out(&real) {
-        let detail = format!("{path} leads out of the project, to {}", there.display());
+    if let Some(link) = link_on_the_way(world.project.root(), &path) {
+        let detail = format!("{path} leads elsewhere: {link} is a link");
         return Ok(Err(Refusal::Lost { detail }));
     }
     let executable = is_executable(&meta);
@@ -238,6 +274,13 @@ fn gutted(base: &str, theirs: &str) -> Option<(u32, u32)> {
     let (before, after) = (filled(base), filled(theirs));
     let is_gutted = before > 0 && (after == 0 || (before >= LONG_ENOUGH && after * 3 < before));
     is_gutted.then_some((before as u32, after as u32))
+}
+
+/// The first part of a path that is a link: what is written there would come to stand somewhere else.
+fn link_on_the_way(root: &Path, path: &str) -> Option<String> {
+    let folders = Path::new(path).ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    let link = folders.filter(|folder| root.join(folder).is_symlink()).last()?;
+    Some(link.display().to_string())
 }
 
 fn is_executable(meta: &fs::Metadata) -> bool {
@@ -358,6 +401,8 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
         after: Some(file.after.clone()),
     };
     let changes: Vec<Change> = due.iter().map(|at| change(&merged[*at])).collect();
+    // Nobody else of this project puts anything meanwhile.
+    let alone = locks::alone(&world.project.locks())?;
     // First of all: whatever is found to have landed can be taken back.
     let kept = candidate.checkpoints.keep(&candidate.at, &changes)?;
     let puts = merged.iter().map(|file| {
@@ -379,20 +424,20 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
                 .executable(file.ours.is_none() && patched.executable)?,
         );
     }
-    let _alone = locks::alone(&world.project.locks())?;
-    // The last look stands right before the rename.
-    for at in &due {
+    fault::point("landing", "before");
+    for (nth, (at, replacement)) in due.iter().zip(ready).enumerate() {
+        // The last look stands right before the rename.
         if read(&candidate.files[*at])? != merged[*at].ours {
-            candidate.checkpoints.forget(&candidate.at, kept)?;
+            if nth == 0 {
+                candidate.checkpoints.forget(&candidate.at, kept)?;
+            }
             return Ok(None);
         }
-    }
-    fault::point("landing", "before");
-    for replacement in ready {
         replacement.put()?;
         fault::point("landing", "between");
     }
     fault::point("landing", "after");
+    drop(alone);
     give_to_git(world, candidate);
     Ok(Some(landed(world, &merged)))
 }
@@ -439,7 +484,7 @@ fn intent(copy: &Copy) -> io::Result<Option<Intent>> {
 }
 
 /// The attempt whose changes are the ones that were answered for.
-fn find_copy(desk: &Path, patch: &Hash) -> Option<Copy> {
+pub(super) fn find_copy(desk: &Path, patch: &Hash) -> Option<Copy> {
     let attempts = fs::read_dir(desk).ok()?.flatten().map(|attempt| attempt.path());
     let numbered = attempts.filter(|path| path.extension().is_none());
     let copies = numbered.map(Copy::at).filter(Copy::is_complete);

@@ -40,7 +40,7 @@ use crate::{
 };
 
 pub(crate) use own_files::edits_in_tracker;
-pub(crate) use people::{answers_in_files, remove_page, unusable_answers};
+pub(crate) use people::{answers_in_files, let_go, remove_page, unusable_answers};
 
 /// What every effect may use.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use tribunal_core::{
 
 use tribunal_store::Store;
 
-use super::{World, world_fault};
+use super::{World, land, world_fault};
 use crate::{copies, files::write_atomically, project::Project};
 
 fn folder(project: &Project, settings: &Settings) -> PathBuf {
@@ -38,9 +38,11 @@ pub(super) fn post(world: &World, decision: &Decision) -> Reply {
         return world_fault(format!("{} leads out of the project, to {}", path.display(), there.display()));
     }
     let mut page = page(&world.run, decision);
-    if let About::Patch { by, diff, .. } = &decision.about {
+    if let About::Patch { by, patch, diff, .. } = &decision.about {
         // Until they have answered, what they are asked about stays.
-        if let Err(cause) = copies::retain(&world.project.desk(&world.run, by)) {
+        let copy = land::find_copy(&world.project.desk(&world.run, by), patch);
+        let kept = copy.ok_or(io::ErrorKind::NotFound.into()).and_then(|copy| copies::retain(copy.folder()));
+        if let Err(cause) = kept {
             return world_fault(format!("the patch of {by} cannot be kept: {cause}"));
         }
         page = format!("{}{page}", shown(world, diff));
@@ -137,6 +139,15 @@ pub(crate) fn unusable_answers(
         }
     };
     open.iter().filter_map(problem).collect()
+}
+
+/// What a person did not approve need not be kept.
+pub(crate) fn let_go(world: &World, decision: &Decision, choice: &str) {
+    if let (About::Patch { by, patch, .. }, false) = (&decision.about, choice == "approve")
+        && let Some(copy) = land::find_copy(&world.project.desk(&world.run, by), patch)
+    {
+        copies::release(copy.folder());
+    }
 }
 
 /// An answered decision asks nobody any more.

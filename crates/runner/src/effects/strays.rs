@@ -3,7 +3,7 @@
 //! Whether an agent or the person did it cannot be told from here; the workflow asks. What stood there before is kept
 //! first, so that it can be put back.
 
-use std::{fs, io};
+use std::{fs, io, path::Path};
 
 use tribunal_core::{
     effect::{Reply, Stray},
@@ -15,17 +15,12 @@ use crate::{
     checkpoints::Checkpoints,
     copies::{Copy, Moved, Watch},
     files::write_atomically,
+    git::git,
     locks,
+    merging::merge,
     parking::park_file,
     subject::is_plain,
 };
-
-/// Whether a run of this project has put it there, or taken it back: whoever finds it so has found nothing strange. Such texts
-/// are kept before they are put anywhere.
-fn is_ours(world: &World, hash: &Hash) -> bool {
-    let runs = fs::read_dir(world.project.home().join("checkpoints")).into_iter().flatten().flatten();
-    runs.into_iter().any(|run| run.path().join("texts").join(hash.as_str()).exists())
-}
 
 /// What is not as it was when an agent began. Where the tree cannot be looked at, nothing is claimed.
 pub(super) fn since(world: &World, copy: &Copy, watch: Option<&Watch>) -> Vec<Stray> {
@@ -36,12 +31,12 @@ fn look(world: &World, copy: &Copy, watch: &Watch) -> io::Result<Vec<Stray>> {
     let own = own_folders(world);
     let mut strays = Vec::new();
     for Moved { path, before, after } in copy.moved_since(world.project.root(), watch)? {
-        let ours = after.as_ref().is_some_and(|hash| is_ours(world, hash));
+        let ours = Checkpoints::is_known(&world.project, &path, after.as_ref());
         if ours || own.iter().any(|folder| path.starts_with(folder)) {
             continue;
         }
-        let stray = Stray { path, before, after };
-        keep(world, copy, &stray);
+        let mut stray = Stray { path, before, after, kept: false };
+        stray.kept = keep(world, copy, &stray);
         strays.push(stray);
     }
     Ok(strays)
@@ -54,17 +49,37 @@ fn own_folders(world: &World) -> [String; 2] {
     [format!("{reviews}/"), format!("{beside}awaiting-human/")]
 }
 
-/// Keeps what stood there, if the copy still has it.
-fn keep(world: &World, copy: &Copy, stray: &Stray) {
-    let Some(before) = &stray.before else { return };
-    let bytes = match copy.base(&stray.path) {
-        Ok(Some(bytes)) => bytes,
-        _ => fs::read(copy.tree().join(&stray.path)).unwrap_or_default(),
-    };
-    if Hash::of(&bytes) == *before {
-        let _ = Checkpoints::of(&world.project, &world.run).keep_bytes(&bytes);
+/// Keeps what stood there and what stands there now. Whether what stood there could be had: the copy may have been changed
+/// as well, and then git may have it.
+fn keep(world: &World, copy: &Copy, stray: &Stray) -> bool {
+    let checkpoints = Checkpoints::of(&world.project, &world.run);
+    let real = world.project.root().join(&stray.path);
+    if let Some(now) = plain(&real).filter(|now| Some(Hash::of(now)) == stray.after) {
+        let _ = checkpoints.keep_bytes(&now);
     }
+    let Some(before) = &stray.before else { return true };
+    let from_copy =
+        || copy.base(&stray.path).ok().flatten().or_else(|| plain(&copy.tree().join(&stray.path)));
+    let known = |bytes: &Vec<u8>| Hash::of(bytes) == *before;
+    let bytes = from_copy().filter(known).or_else(|| staged(world, &stray.path).filter(known));
+    bytes.is_some_and(|bytes| checkpoints.keep_bytes(&bytes).is_ok())
 }
+
+/// What stands in an ordinary file of a size that people read.
+fn plain(path: &Path) -> Option<Vec<u8>> {
+    let meta = fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= MOST_BYTES)?;
+    let bytes = fs::read(path).ok()?;
+    (bytes.len() as u64 == meta.len()).then_some(bytes)
+}
+
+/// As git has it in the index.
+fn staged(world: &World, path: &str) -> Option<Vec<u8>> {
+    let output = git(world.project.root()).args(["cat-file", "blob", &format!(":./{path}")]).output().ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+/// Longer files are not kept.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Puts a file back as it was.
 pub(super) fn restore(world: &World, stray: &Stray) -> Reply {
@@ -103,11 +118,28 @@ fn put_back(world: &World, stray: &Stray) -> io::Result<Option<String>> {
         }
         None => None,
     };
-    match bytes {
-        Some(bytes) => {
-            write_atomically(&real, &bytes)?;
-        }
-        None => fs::remove_file(&real)?,
+    match (without(world, stray, now.as_deref(), bytes)?, now.is_some()) {
+        (Some(bytes), _) => write_atomically(&real, &bytes)?,
+        (None, true) => fs::remove_file(&real)?,
+        (None, false) => {}
     }
     Ok(parked)
+}
+
+/// What is to stand there. What has changed since it was noticed, by a landing or by the person, stays.
+fn without(
+    world: &World,
+    stray: &Stray,
+    now: Option<&[u8]>,
+    before: Option<Vec<u8>>,
+) -> io::Result<Option<Vec<u8>>> {
+    if now.map(Hash::of) == stray.after {
+        return Ok(before);
+    }
+    let moved = || io::Error::other("it has been changed since, and the two cannot be told apart");
+    let after = stray.after.as_ref().ok_or_else(moved)?;
+    let after = Checkpoints::of(&world.project, &world.run).bytes(after).map_err(|_| moved())?;
+    let texts = [Some(after), now.map(<[u8]>::to_vec), before].map(|bytes| String::from_utf8(bytes?).ok());
+    let [Some(after), Some(now), Some(before)] = texts else { return Err(moved()) };
+    merge(&after, &now, &before).map(|text| Some(text.into_bytes())).map_err(|_| moved())
 }
