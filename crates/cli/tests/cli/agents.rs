@@ -209,7 +209,7 @@ fn an_agent_s_git_commands_do_not_reach_the_person_s_repository() {
 #[test]
 fn a_reviewer_can_look_at_the_history_of_what_it_reads() {
     let sandbox = Sandbox::scripted("tasks: []\n");
-    let spy = sandbox.path("spy").display().to_string();
+    let spy = sandbox.path("../spy").display().to_string();
     let script = format!("(git log --format=%s; git diff --name-only) > {spy} 2>&1\necho 'findings: []'\n");
     sandbox.write("agent.sh", &script);
     let agent = sandbox.path("agent.sh").display().to_string();
@@ -228,7 +228,7 @@ fn a_reviewer_can_look_at_the_history_of_what_it_reads() {
     sandbox.write("plan.md", &format!("{}\nMy uncommitted line.\n", sandbox.read("plan.md")));
     let ran = sandbox.run(&["review", "plan.md"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert_eq!(sandbox.read("spy"), "first\nplan.md\n");
+    assert_eq!(sandbox.read("../spy"), "first\nplan.md\n");
 }
 
 #[cfg(target_os = "linux")]

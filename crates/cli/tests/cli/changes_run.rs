@@ -201,11 +201,11 @@ fn stray() -> Sandbox {
         [run].D1 for whoever works in this folder
           src/other.rs was changed while agents were at work, and not by a landing: was that you?
           keep     it was you, or it is fine as it is
-          restore  put it back as it was; what is there now is kept aside
+          restore  put back what was there; what is there now is kept aside
         [run].D2 for whoever works in this folder
           appeared.txt appeared while agents were at work, and not by a landing: was that you?
           keep     it was you, or it is fine as it is
-          restore  put it back as it was; what is there now is kept aside
+          restore  put back what was there; what is there now is kept aside
         ");
     }
     sandbox
