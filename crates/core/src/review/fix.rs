@@ -309,7 +309,12 @@ async fn circle(host: &dyn Host, court: &mut Court, key: &Key, hand: &[FindingId
         court.tries.circling.extend(first);
     }
     for id in again {
-        let note = String::from("fixers go in circles about it: the same is said again and nothing moves");
+        let mut note =
+            String::from("fixers go in circles about it: the same is said again and nothing moves");
+        let steps = court.finding(id).into_iter().flat_map(|finding| finding.history.iter().rev());
+        if let Some(step) = steps.into_iter().find(|step| step.note.starts_with("not landed: ")) {
+            note.push_str(&format!("; {}", step.note));
+        }
         let claim = Claim {
             id,
             said: Said::Blocked,
