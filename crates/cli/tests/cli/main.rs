@@ -16,6 +16,7 @@ mod out;
 mod people;
 mod screens;
 mod settings;
+mod several;
 mod trust;
 mod undo;
 mod undo_several;

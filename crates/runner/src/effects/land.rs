@@ -382,7 +382,8 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
     }
     fault::point("landing", "before");
     for (at, replacement) in due.iter().zip(ready) {
-        world.ours.add(&merged[*at].path, &Hash::of(merged[*at].after.as_bytes()));
+        let after = Hash::of(merged[*at].after.as_bytes());
+        world.shared.ours.add(&world.project, &merged[*at].path, &after);
         replacement.put()?;
         fault::point("landing", "between");
     }

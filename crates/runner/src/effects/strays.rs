@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeSet,
     fs, io,
+    path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
@@ -20,22 +21,23 @@ use crate::{
     copies::{Copy, Moved, Watch},
     files::write_atomically,
     parking::park_file,
+    project::Project,
     subject::is_plain,
 };
 
 /// Files as we have put them: whoever finds them so has found nothing strange.
 #[derive(Debug, Default)]
-pub(crate) struct Ours(Mutex<BTreeSet<(String, String)>>);
+pub(crate) struct Ours(Mutex<BTreeSet<(PathBuf, String)>>);
 
 impl Ours {
-    pub fn add(&self, path: &str, hash: &Hash) {
+    pub fn add(&self, project: &Project, path: &str, hash: &Hash) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert((path.to_string(), hash.as_str().to_string()));
+        all.insert((project.root().join(path), hash.as_str().to_string()));
     }
 
-    fn has(&self, path: &str, hash: &Hash) -> bool {
+    fn has(&self, project: &Project, path: &str, hash: &Hash) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.contains(&(path.to_string(), hash.as_str().to_string()))
+        all.contains(&(project.root().join(path), hash.as_str().to_string()))
     }
 }
 
@@ -48,7 +50,7 @@ fn look(world: &World, copy: &Copy, watch: &Watch) -> io::Result<Vec<Stray>> {
     let own = own_folders(world);
     let mut strays = Vec::new();
     for Moved { path, before, after } in copy.moved_since(world.project.root(), watch)? {
-        let ours = after.as_ref().is_some_and(|hash| world.ours.has(&path, hash));
+        let ours = after.as_ref().is_some_and(|hash| world.shared.ours.has(&world.project, &path, hash));
         if ours || own.iter().any(|folder| path.starts_with(folder)) {
             continue;
         }
@@ -116,7 +118,7 @@ fn put_back(world: &World, stray: &Stray) -> io::Result<Option<String>> {
     };
     match bytes {
         Some(bytes) => {
-            world.ours.add(&stray.path, &Hash::of(&bytes));
+            world.shared.ours.add(&world.project, &stray.path, &Hash::of(&bytes));
             write_atomically(&real, &bytes)?;
         }
         None => fs::remove_file(&real)?,
