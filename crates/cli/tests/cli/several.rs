@@ -246,7 +246,24 @@ fn a_busy_subject_is_said_and_the_others_are_reviewed() {
     // One after the other it is the same.
     let ran = sandbox.run(&["review", "one.md", "two.md", "--jobs", "1", "--progress", "summary"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
-    insta::assert_snapshot!(without_figures(&by_run(&sandbox, &ran.err)), @"");
+    insta::assert_snapshot!(without_figures(&by_run(&sandbox, &ran.err)), @r"
+    [!] one.md is already under review by run other-abcd
+        Two runs on one subject would undo each other's work.
+        1. watch the other one: tribunal status other-abcd
+        2. or wait until it has ended
+    review of two.md · run two-xxxx
+      round 1: a dry pass: nothing new
+
+    resolved · the goal is met: a pass over the final text was dry
+      no findings · 1 round · […]
+      tracker: .tribunal/reviews/two-issues.md
+      next: tribunal findings two-xxxx
+            tribunal log two-xxxx
+
+    2 runs:
+      -         not started  one.md is already under review by run other-abcd
+      two-xxxx  resolved     two.md · no findings
+    ");
     // A program reads why, among the events of the others.
     let ran = sandbox.run(&["review", "one.md", "two.md", "--json"]);
     let events = ran.events();
@@ -369,5 +386,5 @@ fn several_that_are_detached_work_side_by_side_and_what_cannot_start_is_said() {
     // Its last line, when all have ended.
     while !sandbox.read(".tribunal/logs/detached.log").contains("2. or wait until it has ended\n") {}
     let log = sandbox.read(".tribunal/logs/detached.log");
-    assert!(log.contains("three    │ [!] three.md is already under review by run other-abcd"), "{log}");
+    assert!(log.contains("three      │ [!] three.md is already under review by run other-abcd"), "{log}");
 }
