@@ -361,7 +361,7 @@ fn severities_in_every_scale_and_with_anything_around_them() {
 fn the_file_a_reviewer_named_is_read_wherever_it_stands() {
     for (key, said, file, line) in [
         ("file", "src/a.rs", Some("src/a.rs"), None),
-        ("file", "`src/a.rs:12`", Some("src/a.rs"), None),
+        ("file", "`src/a.rs:12`", Some("src/a.rs"), Some(12)),
         ("path", "src/a b.rs", Some("src/a b.rs"), None),
         ("location", "src/a.rs:12", Some("src/a.rs"), Some(12)),
         ("location", "`src/a.rs`, line 12", Some("src/a.rs"), Some(12)),

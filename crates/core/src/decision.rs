@@ -27,8 +27,8 @@ pub enum About {
         diff: Hash,
         findings: Vec<FindingId>,
     },
-    /// A file changed while agents were at work, and not by a landing.
-    Strayed { stray: Stray },
+    /// Files changed while agents were at work, and not by a landing.
+    Strayed { strays: Vec<Stray> },
     /// A limit ended the run with work left.
     Limit,
     /// Nothing is left to do, but the confidence is below what was asked for.
@@ -113,13 +113,13 @@ impl Decision {
         Decision { id, about, owner: "whoever set approve: each".into(), question, choices, answer: None }
     }
 
-    pub fn strayed(id: DecisionId, stray: Stray, question: String) -> Decision {
+    pub fn strayed(id: DecisionId, strays: Vec<Stray>, question: String) -> Decision {
         let choices = choices(&[
             ("keep", "it was you, or it is fine as it is"),
-            ("restore", "put it back as it was; what is there now is kept aside"),
+            ("restore", "put back what was there; what is there now is kept aside"),
         ]);
         let owner = "whoever works in this folder".into();
-        Decision { id, about: About::Strayed { stray }, owner, question, choices, answer: None }
+        Decision { id, about: About::Strayed { strays }, owner, question, choices, answer: None }
     }
 
     pub fn confidence(id: DecisionId, question: String) -> Decision {

@@ -69,6 +69,20 @@ impl Hash {
     }
 }
 
+/// A hash in the making, for what is too long to hold.
+#[derive(Clone, Debug, Default)]
+pub struct Hashing(blake3::Hasher);
+
+impl Hashing {
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub fn done(&self) -> Hash {
+        Hash(self.0.finalize().to_hex().to_string())
+    }
+}
+
 impl Key {
     /// `parent/child`.
     pub fn child(&self, name: &str) -> Key {

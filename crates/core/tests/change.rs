@@ -206,3 +206,29 @@ fn a_fixer_may_change_what_no_other_holds_and_make_files_beside_the_change_s() {
         "the other file is held by the other fixer: {first:?}"
     );
 }
+
+#[test]
+fn a_file_that_a_repair_made_is_under_review_from_then_on() {
+    let made = LandedFile {
+        path: "src/check.rs".into(),
+        hunks: vec![Hunk { old_start: 1, old_len: 0, new_len: 1 }],
+        text: Some("fn check() {}\n".into()),
+    };
+    let fixed = fixes(vec![(FindingId(1), Said::Fixed), (FindingId(2), Said::Fixed)], true);
+    let changed = vec![file("src/a.rs", 2, "fn limit() -> u64 {\n"), file("docs/b.md", 5, "# Notes\n"), made];
+    let world = two_flaws().on("round-1/fix-1/fix/1", fixed).on("round-1/fix-1/fix/1/land", landed(changed));
+    let (ending, _, trial) = live(settings(), world);
+    assert_eq!(ending.reason, Reason::GoalMet, "{ending:?}");
+    let frozen: Vec<bool> = trial
+        .journal
+        .iter()
+        .filter_map(|entry| match &entry.event {
+            Event::EffectStarted { effect: Effect::Freeze { subject }, .. } => {
+                Some(subject.files().contains(&"src/check.rs"))
+            }
+            _ => None,
+        })
+        .collect();
+    // Round 1, round 2, the last look.
+    assert_eq!(frozen, [false, true, true]);
+}

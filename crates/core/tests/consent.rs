@@ -166,3 +166,20 @@ fn what_a_person_wants_back_is_put_back() {
     });
     assert!(told);
 }
+
+#[test]
+fn many_files_that_changed_at_once_are_one_question() {
+    let many = |count: usize| {
+        let mut reply = findings(vec![raised(1, Severity::High)]);
+        if let Reply::Agent(answer) = &mut reply {
+            let stray = |number: usize| Stray { path: format!("src/{number}.rs"), before: None, after: None };
+            answer.strayed = (0..count).map(stray).collect();
+        }
+        raises_one().on("round-1/review/adversarial", reply).on("round-1/fix-1/fix/1/land", repaired())
+    };
+    for (count, questions) in [(3, 3), (4, 1), (500, 1)] {
+        let (ending, view) = lives(&mut Trial::new(alone(), many(count), 1));
+        assert_eq!(view.waiting().count(), questions, "{count}");
+        assert_eq!(ending.detail, format!("{count} files changed past the copies"));
+    }
+}

@@ -32,7 +32,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tribunal_core::ids::Hash;
 
-use crate::{files::write_atomically, subject::is_plain};
+use crate::{
+    files::{self, write_atomically},
+    subject::is_plain,
+};
 use fill::Copier;
 use listing::Bounds;
 pub(crate) use since::{Moved, Watch, clear, release, retain};
@@ -398,7 +401,7 @@ fn hash_of(path: &Path, meta: &Metadata, was: Option<&Kept>, done: i64) -> io::R
     let stamp = Stamp::of(meta);
     match was {
         Some(was) if was.stamp == stamp && stamp.is_older_than(done) => Ok(was.hash.clone()),
-        _ if meta.is_file() => Ok(Hash::of(&fs::read(path)?)),
+        _ if meta.is_file() => files::hash_of(path),
         _ if meta.is_symlink() => Ok(link_hash(&fs::read_link(path)?.to_string_lossy())),
         // What an agent made that is no ordinary file still counts as a change, under a hash of its own.
         _ => Ok(Hash::new("special")),

@@ -3,13 +3,16 @@
 use std::{
     ffi::OsStr,
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
 };
 
 use tribunal_supervise::Identity;
 
-use tribunal_core::{ids::RunId, settings::Settings};
+use tribunal_core::{
+    ids::{Hash, Hashing, RunId},
+    settings::Settings,
+};
 
 use crate::{fault, project::Project};
 
@@ -89,6 +92,20 @@ pub(crate) fn places(project: &Project, run: &RunId, settings: &Settings) -> Vec
     folders
 }
 
+/// A file's hash, without holding all of it.
+pub(crate) fn hash_of(path: &Path) -> io::Result<Hash> {
+    let (mut file, mut hashing) = (File::open(path)?, Hashing::default());
+    let mut some = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut some) {
+            Ok(0) => return Ok(hashing.done()),
+            Ok(count) => hashing.add(&some[..count]),
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+}
+
 /// Removes temporary files that a killed process left in a folder.
 pub(crate) fn sweep(folder: &Path) {
     for path in left_behind(folder) {
@@ -126,6 +143,16 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path().join("new")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_long_file_has_the_hash_of_its_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        for length in [0, 1, 1 << 16, (1 << 16) + 1, 300_000] {
+            let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            fs::write(folder.path().join("a"), &bytes).unwrap();
+            assert_eq!(hash_of(&folder.path().join("a")).unwrap(), Hash::of(&bytes));
+        }
     }
 
     #[test]

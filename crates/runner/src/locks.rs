@@ -66,6 +66,30 @@ fn path(folder: &Path, what: &str) -> PathBuf {
     folder.join(format!("{}.lock", Hash::of(what.as_bytes()).short()))
 }
 
+/// How long somebody may take to put files in their place.
+const LONGEST_PUT: Duration = Duration::from_secs(30);
+
+/// While it is held, nobody else of this project puts anything into the person's tree: between the last look at a file and its
+/// rename nothing of another run's may come.
+pub(crate) fn alone(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).custom_flags(NOFOLLOW);
+    let file = options.open(path(folder, "the person's tree"))?;
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(cause)) => return Err(cause),
+            Err(TryLockError::WouldBlock) if began.elapsed() > LONGEST_PUT => {
+                return Err(io::Error::other(
+                    "another run has been putting files in their place for too long",
+                ));
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(STEP),
+        }
+    }
+}
+
 /// Takes the lock on a subject or a run for `run`. A holder that is dead has left keepers which are ending its agents: they
 /// are waited for, at most `patience`; `waiting` is called once when that takes longer than a moment.
 pub(crate) fn take(

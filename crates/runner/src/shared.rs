@@ -5,14 +5,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::{effects::Ours, permits::Permits};
+use crate::permits::Permits;
 
 /// Made once a process and handed to every [`crate::Runner`]; its clones are the same.
 #[derive(Clone, Debug)]
 pub struct Shared {
     pub(crate) permits: Permits,
-    /// What these runs have put into the person's tree: what one of them landed is no stranger's doing to another.
-    pub(crate) ours: Arc<Ours>,
     /// Held while a file of ours gets its name: of two subjects called the same, the later sees the first one's.
     pub(crate) naming: Arc<Mutex<()>>,
 }
@@ -20,6 +18,6 @@ pub struct Shared {
 impl Shared {
     /// `at_once`: agents at work at the same time, of all runs together.
     pub fn new(at_once: NonZeroUsize) -> Shared {
-        Shared { permits: Permits::new(at_once), ours: Arc::default(), naming: Arc::default() }
+        Shared { permits: Permits::new(at_once), naming: Arc::default() }
     }
 }

@@ -183,6 +183,8 @@ pub fn carry_out(
     let store = Store::open(&project.home())?;
     // Nobody else works on the run or on its file until this is done.
     let _held = hold(project, &store, run)?;
+    let alone = locks::alone(&project.locks());
+    let _alone = alone.map_err(|cause| RunError::Project { project: project.home(), cause })?;
     let plan = plan(project, &store, run, finding)?;
     if let (Some(finding), false, others @ [_, ..]) = (finding, together, plan.others().as_slice()) {
         return Err(UndoError::Together { run: run.clone(), finding, others: others.to_vec() });

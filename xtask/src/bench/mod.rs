@@ -4,6 +4,7 @@
 //! for. What only the product's own code can measure about itself is in the bench `measures` of `tribunal-runner`; here the
 //! program is used from outside, as people use it.
 
+mod copies;
 mod outside;
 mod table;
 
@@ -26,6 +27,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "start", run: outside::start },
     Bench { name: "overhead", run: overhead },
     Bench { name: "handoff", run: outside::handoff },
+    Bench { name: "copies", run: copies::copies },
     Bench { name: "at-once", run: at_once },
     Bench { name: "replay", run: replay },
     Bench { name: "runs", run: outside::many_runs },

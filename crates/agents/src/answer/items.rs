@@ -374,6 +374,11 @@ fn line(node: &Node) -> Option<u32> {
     if let Some(said) = node.text(LINE) {
         return digits(said.rsplit(':').next().unwrap_or(&said));
     }
+    if let Some((_, line)) =
+        node.text(FILE).as_deref().and_then(|said| said.trim().trim_matches('`').rsplit_once(':'))
+    {
+        return digits(line);
+    }
     let said = node.text(LOCATION)?.to_lowercase();
     let (_, number) =
         said.rsplit_once(':').or_else(|| said.rsplit_once("line")).or_else(|| said.rsplit_once('#'))?;

@@ -1,10 +1,10 @@
-//! `tribunal decisions [ID ANSWER]`.
+//! `tribunal decisions [ID [ANSWER]]`.
 
 use std::io::{Write, stdout};
 
 use serde_json::json;
 use tribunal_core::{
-    decision::{Answer, Decision},
+    decision::{About, Answer, Decision},
     effect::Request,
     ids::{DecisionId, RunId},
     view::RunView,
@@ -12,7 +12,7 @@ use tribunal_core::{
 use tribunal_report::{escaped, tables};
 use tribunal_store::Store;
 
-use super::{runs, say};
+use super::{diff::write_diff, runs, say};
 use crate::{
     complaint::Complaint,
     context::Context,
@@ -23,7 +23,6 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// A decision: RUN.D1, or D1 where only one run asks that
-    #[arg(requires = "answer")]
     id: Option<String>,
     /// One of its choices
     answer: Option<String>,
@@ -55,6 +54,10 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
                 writeln!(stdout(), "recorded; next: tribunal resume {}", escaped(run.as_str()))?;
             }
         }
+        (Some(id), None) if !context.json => {
+            let (run, decision) = pick(&open, &id)?;
+            show(context, &project, (&run, decision))?;
+        }
         _ if context.json => {
             let decisions = open
                 .iter()
@@ -82,6 +85,28 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         }
     }
     Ok(0)
+}
+
+/// One decision, with the patch it is about.
+fn show(
+    context: &Context,
+    project: &tribunal_runner::Project,
+    (run, decision): (&RunId, &Decision),
+) -> Result<(), Complaint> {
+    let mut out = stdout().lock();
+    if let About::Patch { diff, .. } = &decision.about {
+        let patch = Store::open_read_only(&project.home())?.blob(diff)?;
+        write_diff(&mut out, &context.answers, &String::from_utf8_lossy(&patch))?;
+        writeln!(out)?;
+    }
+    writeln!(out, "{} for {}", escaped(&format!("{run}.{}", decision.id)), escaped(&decision.owner))?;
+    writeln!(out, "  {}", escaped(&decision.question))?;
+    let width = decision.choices.iter().map(|choice| choice.key.len()).max().unwrap_or(0);
+    for choice in &decision.choices {
+        writeln!(out, "  {:<width$}  {}", choice.key, choice.label)?;
+    }
+    writeln!(out, "next: tribunal decisions {} ANSWER", escaped(&format!("{run}.{}", decision.id)))?;
+    Ok(())
 }
 
 /// Runs that ask something, each with the decisions whose answers it has not yet taken in.

@@ -4,9 +4,11 @@
 mod agents;
 mod bad_input;
 mod changes;
+mod changes_run;
 mod common;
 mod contracts;
 mod crash;
+mod crash_change;
 mod demo;
 mod gc;
 mod hostile;

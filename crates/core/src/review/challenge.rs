@@ -183,7 +183,7 @@ fn task(court: &Court, host: &dyn Host, bench: &Bench<'_>, batch: &Batch) -> Tas
         disputed: disputed.collect(),
         said: court.said.clone(),
         surroundings: court.surroundings(host),
-        ..Brief::new(Role::Challenger, settings.subject.clone(), court.round)
+        ..Brief::new(Role::Challenger, court.subject(settings), court.round)
     };
     Task {
         agent: batch.agent.clone(),

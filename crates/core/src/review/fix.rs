@@ -113,7 +113,7 @@ async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<Opt
         court.unheard.clear();
         return Ok(None);
     }
-    let frozen = match freeze(host, root.child("freeze")).await? {
+    let frozen = match freeze(host, court, root.child("freeze")).await? {
         Ok(frozen) => frozen,
         Err(ending) => return Ok(Some(ending)),
     };
@@ -169,7 +169,7 @@ fn task(court: &Court, timeout_ms: u64, hand: &[FindingId], agent: AgentName, ho
     let brief = Brief {
         assigned: assigned.collect(),
         said: court.said.clone(),
-        ..Brief::new(Role::Fixer, host.settings().subject.clone(), court.round)
+        ..Brief::new(Role::Fixer, court.subject(host.settings()), court.round)
     };
     Task { agent, brief, place: Workplace::Private, timeout_ms, recent: Vec::new() }
 }

@@ -8,6 +8,7 @@ use crate::{
     host::{Host, Parked},
     ids::{Hash, Key},
     reason::{Ending, Reason},
+    review::Court,
     settings::Settings,
 };
 
@@ -22,8 +23,12 @@ pub(super) struct Frozen {
 }
 
 /// Freezes the subject. `Err`: it could not be had.
-pub(super) async fn freeze(host: &dyn Host, key: Key) -> Result<Result<Frozen, Ending>, Parked> {
-    let subject = host.settings().subject.clone();
+pub(super) async fn freeze(
+    host: &dyn Host,
+    court: &Court,
+    key: Key,
+) -> Result<Result<Frozen, Ending>, Parked> {
+    let subject = court.subject(host.settings());
     Ok(match host.perform(key.clone(), Effect::Freeze { subject }).await? {
         Reply::Frozen { text, hash, files, remarks } => Ok(Frozen { key, text, hash, files, remarks }),
         Reply::Failed { fault, .. } => Err(Ending::new(Reason::Environment, fault.detail)),

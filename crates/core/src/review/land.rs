@@ -113,6 +113,16 @@ async fn show(
 }
 
 impl Court {
+    /// New files of a change are under review from now on.
+    fn take_in(&mut self, subject: &Subject, landed: &[LandedFile]) {
+        if subject.change().is_some() {
+            let known = subject.files();
+            let new = landed.iter().map(|file| &file.path).filter(|path| !known.contains(&path.as_str()));
+            let new: Vec<String> = new.filter(|path| !self.made.contains(path)).cloned().collect();
+            self.made.extend(new);
+        }
+    }
+
     /// Patches that nobody has said anything about yet.
     pub(super) fn patches_to_approve(&self) -> u32 {
         let waits = |pending: &&Pending| {
@@ -163,7 +173,7 @@ async fn bring_in(
     let effect = Effect::Land {
         by: by.clone(),
         patch: patch.clone(),
-        allowed: allowed(court, &settings.subject, fixed),
+        allowed: allowed(court, &court.subject(settings), fixed),
         verify: settings.verify.clone(),
     };
     match host.perform(key, effect).await? {
@@ -178,6 +188,7 @@ async fn bring_in(
             court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
             court.tries.text = Some(hash);
             court.metrics.checkpoints += 1;
+            court.take_in(&settings.subject, &files);
             // What was reviewed is no longer what stands there.
             court.last_pass.dry &= files.iter().all(|file| file.hunks.is_empty());
             verify(host, court, by, fixed, &files);

@@ -21,6 +21,8 @@ use crate::{
     limits::{Left, Spent, guard},
     metrics::{FindingMetrics, Metrics, MetricsFile, success_rate},
     reason::{Ending, Outcome, Reason},
+    settings::Settings,
+    subject::{Changed, Subject},
     text::{count, cut},
     tracker,
     view::Counts,
@@ -89,6 +91,9 @@ pub struct Court {
     /// Patches that wait for a person's yes, or have it and wait to be landed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Pending>,
+    /// Files that repairs of a change have made: they are under review from then on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<String>,
     /// Files that changed while agents were at work, and not by a landing.
     #[serde(default, skip_serializing_if = "Strays::is_empty")]
     pub strays: Strays,
@@ -264,6 +269,15 @@ impl Court {
         fixes.map(|fix| format!("{}: {}", fix.finding, cut(&fix.note, 300))).collect()
     }
 
+    /// What is under review: the subject, and what repairs have added to it.
+    fn subject(&self, settings: &Settings) -> Subject {
+        let mut subject = settings.subject.clone();
+        if let Subject::Change(change) = &mut subject {
+            change.files.extend(self.made.iter().map(|path| Changed { path: path.clone(), from: None }));
+        }
+        subject
+    }
+
     /// What every agent is told of the place it works in.
     fn surroundings(&self, host: &dyn Host) -> Box<Surroundings> {
         let own_files = alloc::vec![format!("{}/", host.settings().reviews)];
@@ -288,7 +302,7 @@ impl Court {
             // No pass over the final text is claimed.
             return Ok(false);
         }
-        let effect = Effect::Freeze { subject: settings.subject.clone() };
+        let effect = Effect::Freeze { subject: self.subject(settings) };
         let text = match host.perform(parent.child("look"), effect).await? {
             Reply::Frozen { hash, .. } if Some(&hash) == self.last_pass.text.as_ref() => return Ok(false),
             Reply::Failed { fault, .. } => format!("{fault}; it is not resolved yet"),

@@ -54,7 +54,7 @@ pub(super) async fn review_round(
     host.note(Event::RoundStarted { round, of, why: Some(trigger_of_round(court)) });
     people::look(host, court, &root).await?;
 
-    let frozen = match freeze(host, root.child("freeze")).await? {
+    let frozen = match freeze(host, court, root.child("freeze")).await? {
         Ok(frozen) => frozen,
         Err(ending) => return Ok(Some(ending)),
     };
@@ -198,7 +198,7 @@ fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: Agent
         required: if round == 1 { settings.tasks.required_issues } else { 0 },
         known: known.collect(),
         said: court.said.clone(),
-        ..Brief::new(role, settings.subject.clone(), round)
+        ..Brief::new(role, court.subject(settings), round)
     };
     let timeout_ms = match role {
         Role::Party => settings.tasks.party_timeout_ms,

@@ -127,7 +127,7 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
             court.move_to(host, finding, Status::Deferred { why: Deferral::Person }, &because(&answer));
         }
         (About::Patch { findings, .. }, choice) => judged(host, court, id, (findings, choice), &answer),
-        (About::Strayed { stray }, choice) => court.strays.answered(stray, choice == "restore"),
+        (About::Strayed { strays }, choice) => court.strays.answered(strays, choice == "restore"),
         (About::Confidence, "more") => {
             court.accepted = false;
             court.held_for_confidence = true;

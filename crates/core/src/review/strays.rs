@@ -3,7 +3,7 @@
 //! Nobody can tell an agent's hand from the person's, so the person is asked, once a file. Until they have answered, the run
 //! does not call itself resolved.
 
-use alloc::{format, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct Strays {
     known: Vec<Stray>,
     /// The person answers for these themselves: they are not asked about again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    theirs: Vec<alloc::string::String>,
+    theirs: Vec<String>,
     /// To be put back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     due: Vec<Stray>,
@@ -41,14 +41,19 @@ impl Strays {
         !self.known.iter().any(same) && !self.theirs.contains(&stray.path)
     }
 
-    pub(super) fn answered(&mut self, stray: Stray, restore: bool) {
+    pub(super) fn answered(&mut self, strays: Vec<Stray>, restore: bool) {
         if restore {
-            self.due.push(stray);
+            self.due.extend(strays);
         } else {
-            self.theirs.push(stray.path);
+            self.theirs.extend(strays.into_iter().map(|stray| stray.path));
         }
     }
 }
+
+/// More than so many at once are one question: somebody has changed branches, say.
+const APART: usize = 3;
+/// So many of them are named in it.
+const NAMED: usize = 5;
 
 /// Asks about what was written past the copies while somebody was consulted.
 pub(super) async fn report(
@@ -57,24 +62,35 @@ pub(super) async fn report(
     key: &Key,
     came: &Consulted,
 ) -> Result<(), Parked> {
+    let mut news: Vec<Stray> = Vec::new();
     for stray in &came.strayed {
-        if !court.strays.is_news(stray) {
-            continue;
+        if court.strays.is_news(stray) {
+            court.strays.known.push(stray.clone());
+            news.push(stray.clone());
         }
-        court.strays.known.push(stray.clone());
-        let what = match (&stray.before, &stray.after) {
-            (None, _) => "appeared",
-            (_, None) => "was deleted",
-            _ => "was changed",
-        };
-        let question =
-            format!("{} {what} while agents were at work, and not by a landing: was that you?", stray.path);
+    }
+    let together = if news.len() > APART { news.len() } else { 1 };
+    for some in news.chunks(together) {
         let id = court.decision_id(court.decisions.len() as u32 + 1);
-        let number = court.strays.known.len();
-        let decision = Decision::strayed(id, stray.clone(), question);
-        people::post(host, court, &key.child(&format!("stray-{number}")), decision).await?;
+        let name = format!("stray-{id}");
+        let decision = Decision::strayed(id, some.to_vec(), question(some));
+        people::post(host, court, &key.child(&name), decision).await?;
     }
     Ok(())
+}
+
+fn question(strays: &[Stray]) -> String {
+    let what = |stray: &Stray| match (&stray.before, &stray.after) {
+        (None, _) => "appeared",
+        (_, None) => "was deleted",
+        _ => "was changed",
+    };
+    let mut named: Vec<String> =
+        strays.iter().take(NAMED).map(|stray| format!("{} {}", stray.path, what(stray))).collect();
+    if strays.len() > NAMED {
+        named.push(format!("so were {} more files", strays.len() - NAMED));
+    }
+    format!("{} while agents were at work, and not by a landing: was that you?", named.join(", "))
 }
 
 /// Puts back what a person wants put back.
@@ -98,10 +114,12 @@ pub(super) async fn restore(host: &dyn Host, court: &mut Court) -> Result<(), Pa
 impl Court {
     /// How many files are asked about and not answered for.
     pub(super) fn unanswered_strays(&self) -> u32 {
-        let open = |decision: &&Decision| {
-            decision.answer.is_none() && matches!(decision.about, About::Strayed { .. })
-        };
-        self.decisions.iter().filter(open).count() as u32
+        let asked = self.decisions.iter().filter(|decision| decision.answer.is_none());
+        let strays = asked.map(|decision| match &decision.about {
+            About::Strayed { strays } => strays.len() as u32,
+            _ => 0,
+        });
+        strays.sum()
     }
 
     pub(super) fn has_strays_due(&self) -> bool {

@@ -93,6 +93,13 @@ fn write(
     writeln!(out, "Section: {}", one_line(settings.subject.section().unwrap_or("all")))?;
     writeln!(out, "Confidence: {}", confidence(court))?;
     writeln!(out, "Round: {} · rev {rev}\n", court.round)?;
+    if let Some(change) = settings.subject.change().filter(|change| !change.left_out.is_empty()) {
+        writeln!(out, "Also changed, and not reviewed:\n")?;
+        for left_out in &change.left_out {
+            writeln!(out, "- {}", one_line(left_out))?;
+        }
+        writeln!(out)?;
+    }
     summary(out, &counts)?;
     writeln!(out, "## Issues\n\n{HOW_TO_EDIT}\n\n{START}")?;
     for finding in &court.findings {

@@ -114,6 +114,10 @@ pub(super) fn changed(
     }
     for entry in &mut entries {
         entry.lines = lines.get(&entry.path).copied().flatten();
+        // To find a rename git hashes what is in the work tree; under that hash it has nothing.
+        if ends.end.is_none() && entry.from.is_some() {
+            entry.ids[1] = None;
+        }
         if entry.status == b'U' {
             return Err(ChangeError::Conflicts { path: entry.path.clone() });
         }

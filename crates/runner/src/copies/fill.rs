@@ -8,8 +8,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_core::ids::Hash;
-
 use super::{
     Kept, Source, link_hash,
     listing::{self, Bounds},
@@ -18,6 +16,7 @@ use super::{
     stamps::{Seen, Stamp},
     stored,
 };
+use crate::files;
 
 /// A copy that is being filled.
 pub(super) struct Copier<'a> {
@@ -100,7 +99,7 @@ impl<'a> Copier<'a> {
         }
         let hash = match self.seen.hash(path, &before) {
             Some(known) if steady => known,
-            _ => Hash::of(&fs::read(&to)?),
+            _ => files::hash_of(&to)?,
         };
         if steady {
             self.seen.keep(path, before, &hash);

@@ -9,6 +9,8 @@ use std::{
 
 use tribunal_core::ids::Hash;
 
+use crate::files;
+
 use super::{
     Copy, git, is_never_copied,
     stamps::{Seen, Stamp},
@@ -90,8 +92,8 @@ fn stamp_now(root: &Path, path: &str) -> Option<Stamp> {
 }
 
 fn hash_now(root: &Path, path: &str) -> io::Result<Option<Hash>> {
-    match fs::read(root.join(path)) {
-        Ok(bytes) => Ok(Some(Hash::of(&bytes))),
+    match files::hash_of(&root.join(path)) {
+        Ok(hash) => Ok(Some(hash)),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(cause),
     }

@@ -274,13 +274,7 @@ fn read(
         let stderr = world.masker.mask(&ended.stderr.text()).into_owned();
         let fault = Fault::new(kind, failure(world, (agent, task), &ended, &stderr));
         let output = format!("{masked}\n--- standard error ---\n{stderr}").into_bytes();
-        let reply = Reply::Failed {
-            fault,
-            usage,
-            output: Some(Hash::of(&output)),
-            prompt: None,
-            strayed: Vec::new(),
-        };
+        let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)), prompt: None, strayed };
         return Performed { reply, blobs: vec![output] };
     }
     let parsed = answer::parse(&decoded.text, Wanted::of(task.brief.role));

@@ -48,7 +48,6 @@ use crate::{
 
 pub(crate) use own_files::edits_in_tracker;
 pub(crate) use people::{answers_in_files, remove_page, unusable_answers};
-pub(crate) use strays::Ours;
 
 /// What every effect may use.
 #[derive(Debug)]

@@ -3,12 +3,7 @@
 //! Whether an agent or the person did it cannot be told from here; the workflow asks. What stood there before is kept
 //! first, so that it can be put back.
 
-use std::{
-    collections::BTreeSet,
-    fs, io,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
-};
+use std::{fs, io};
 
 use tribunal_core::{
     effect::{Reply, Stray},
@@ -20,25 +15,16 @@ use crate::{
     checkpoints::Checkpoints,
     copies::{Copy, Moved, Watch},
     files::write_atomically,
+    locks,
     parking::park_file,
-    project::Project,
     subject::is_plain,
 };
 
-/// Files as we have put them: whoever finds them so has found nothing strange.
-#[derive(Debug, Default)]
-pub(crate) struct Ours(Mutex<BTreeSet<(PathBuf, String)>>);
-
-impl Ours {
-    pub fn add(&self, project: &Project, path: &str, hash: &Hash) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert((project.root().join(path), hash.as_str().to_string()));
-    }
-
-    fn has(&self, project: &Project, path: &str, hash: &Hash) -> bool {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.contains(&(project.root().join(path), hash.as_str().to_string()))
-    }
+/// Whether a run of this project has put it there, or taken it back: whoever finds it so has found nothing strange. Such texts
+/// are kept before they are put anywhere.
+fn is_ours(world: &World, hash: &Hash) -> bool {
+    let runs = fs::read_dir(world.project.home().join("checkpoints")).into_iter().flatten().flatten();
+    runs.into_iter().any(|run| run.path().join("texts").join(hash.as_str()).exists())
 }
 
 /// What is not as it was when an agent began. Where the tree cannot be looked at, nothing is claimed.
@@ -50,7 +36,7 @@ fn look(world: &World, copy: &Copy, watch: &Watch) -> io::Result<Vec<Stray>> {
     let own = own_folders(world);
     let mut strays = Vec::new();
     for Moved { path, before, after } in copy.moved_since(world.project.root(), watch)? {
-        let ours = after.as_ref().is_some_and(|hash| world.shared.ours.has(&world.project, &path, hash));
+        let ours = after.as_ref().is_some_and(|hash| is_ours(world, hash));
         if ours || own.iter().any(|folder| path.starts_with(folder)) {
             continue;
         }
@@ -101,6 +87,7 @@ fn put_back(world: &World, stray: &Stray) -> io::Result<Option<String>> {
         ),
         None => None,
     };
+    let _alone = locks::alone(&world.project.locks())?;
     let now = match fs::read(&real) {
         Ok(now) => Some(now),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
@@ -118,7 +105,6 @@ fn put_back(world: &World, stray: &Stray) -> io::Result<Option<String>> {
     };
     match bytes {
         Some(bytes) => {
-            world.shared.ours.add(&world.project, &stray.path, &Hash::of(&bytes));
             write_atomically(&real, &bytes)?;
         }
         None => fs::remove_file(&real)?,

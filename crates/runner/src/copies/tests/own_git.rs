@@ -202,3 +202,18 @@ fn a_copy_whose_changes_may_land_can_be_without_one() {
     }
     assert_eq!(copy.changes().unwrap(), BTreeMap::new());
 }
+
+#[test]
+fn an_edit_that_only_the_time_of_the_index_gives_away_shows_in_it() {
+    let place = Place::plain(&[("a.md", "one\n")]);
+    let file = place.root().join("a.md");
+    place.git(&["init", "-q"]);
+    make_old(&file);
+    place.commit();
+    // Of the same size and second as what git has noted, and the index was written in that second.
+    write(&file, "two\n");
+    make_old(&file);
+    make_old(&place.root().join(".git/index"));
+    let (copy, _) = place.copy(&["a.md"]);
+    assert_eq!(git(&copy.tree(), &["status", "--porcelain"]), " M a.md\n");
+}
