@@ -57,9 +57,6 @@ pub(crate) struct Arguments {
     agent: Option<String>,
     #[command(flatten)]
     fixing: Fixing,
-    /// Runs that work at the same time, where there are several; 1: one after the other
-    #[arg(long, value_name = "N")]
-    jobs: Option<u64>,
     /// Any setting, for this time only: --set limits.max_cost=2.50
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -69,6 +66,16 @@ pub(crate) struct Arguments {
     /// Run on without the terminal
     #[arg(long, conflicts_with = "dry_run")]
     detach: bool,
+    #[command(flatten)]
+    working: Working,
+}
+
+/// How runs work, and what is shown of it.
+#[derive(Debug, clap::Args)]
+struct Working {
+    /// Runs that work at the same time, where there are several; 1: one after the other
+    #[arg(long, value_name = "N")]
+    jobs: Option<u64>,
     #[command(flatten)]
     progress: Progress,
 }
@@ -126,7 +133,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         .flag("--agent", "agents.use", arguments.agent)
         .flag("--approve", "approve", arguments.fixing.approve.and_then(word))
         .flag("--no-fix", "fix", arguments.fixing.no_fix.then(|| "false".into()))
-        .flag("--jobs", "jobs", arguments.jobs.map(|jobs| jobs.to_string()))
+        .flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))
         .set(&arguments.set)?;
     // All are looked at before the first is started: a slip in the last must not cost a review of the first.
     let jobs = match arguments.change.wanted(&arguments.paths) {
@@ -158,7 +165,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         let following = Following { runs: jobs.len() - 1, at_once: share.jobs.get() };
         return detach(context, &first.project, following);
     }
-    start(jobs, share, arguments.progress.mode, context)
+    start(jobs, share, arguments.working.progress.mode, context)
 }
 
 fn start(jobs: Vec<Prepared>, share: Share, mode: Option<Mode>, context: &Context) -> Result<u8, Complaint> {
