@@ -26,8 +26,16 @@ const TAIL: usize = 10;
 /// And no more than these bytes are read for them.
 const TAIL_BYTES: u64 = 8 << 10;
 
-/// `following`: runs that come after the first, one after the other.
-pub(crate) fn detach(context: &Context, project: &Project, following: usize) -> Result<u8, Complaint> {
+/// What comes beside the first run that is heard of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Following {
+    /// Runs beside it.
+    pub runs: usize,
+    /// Runs at the same time, with it.
+    pub at_once: usize,
+}
+
+pub(crate) fn detach(context: &Context, project: &Project, following: Following) -> Result<u8, Complaint> {
     let logs = project.home().join("logs");
     if let Some(to) = project.leads_out(&logs.join(LOG)) {
         return Err(Complaint::usage(format!(
@@ -46,7 +54,12 @@ pub(crate) fn detach(context: &Context, project: &Project, following: usize) -> 
     let mut child =
         tribunal_supervise::start_detached(command).map_err(|cause| failed("own program", &cause))?;
     match listen(&mut child)? {
-        Heard::Run(run) => tell(context, &run, child.id(), following)?,
+        Heard::Run { run, before } => {
+            for complaint in before {
+                write!(stderr(), "{complaint}")?;
+            }
+            tell(context, &run, child.id(), following)?;
+        }
         Heard::Complaint(complaint) => {
             child.wait()?;
             return Err(complaint);
@@ -77,7 +90,9 @@ fn arguments(typed: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 }
 
 enum Heard {
-    Run(String),
+    /// With what was complained of before: others of several could not start.
+    Run { run: String, before: Vec<Complaint> },
+    /// The first of them; there is no run.
     Complaint(Complaint),
     /// It ended without either.
     Nothing,
@@ -86,36 +101,38 @@ enum Heard {
 /// Reads up to the first line that says what became of it. From then on nobody listens, and it does not mind.
 fn listen(child: &mut Child) -> io::Result<Heard> {
     let Some(out) = child.stdout.take() else { return Ok(Heard::Nothing) };
+    let mut before = Vec::new();
     for line in BufReader::new(out).split(b'\n') {
         let said: Value = serde_json::from_slice(&line?).unwrap_or_default();
-        if let Some(complaint) = Complaint::read(&said) {
-            return Ok(Heard::Complaint(complaint));
-        }
+        before.extend(Complaint::read(&said));
         if let Some(run) = said["run"].as_str() {
-            return Ok(Heard::Run(run.to_string()));
+            return Ok(Heard::Run { run: run.to_string(), before });
         }
     }
-    Ok(Heard::Nothing)
+    Ok(before.into_iter().next().map_or(Heard::Nothing, Heard::Complaint))
 }
 
-fn tell(context: &Context, run: &str, process: u32, following: usize) -> Result<(), Complaint> {
+fn tell(context: &Context, run: &str, process: u32, following: Following) -> Result<(), Complaint> {
     let mut out = stdout().lock();
     if context.json {
         let document = serde_json::json!({
-            "schema": "tribunal.detached/1", "run": run, "process": process, "following": following,
+            "schema": "tribunal.detached/1", "run": run, "process": process, "following": following.runs,
         });
         writeln!(out, "{}", escaped_json(&document.to_string()))?;
         return Ok(());
     }
     let (run, tribunal) = (escaped(run), &context.answers.program);
     writeln!(out, "run {run} goes on in the background (process {process})")?;
-    if following > 0 {
-        let subjects = if following == 1 {
-            "1 more subject follows"
-        } else {
-            &format!("{following} more subjects follow")
+    if following.runs > 0 {
+        let subjects = match following.runs {
+            1 => "1 more subject follows".to_string(),
+            more => format!("{more} more subjects follow"),
         };
-        writeln!(out, "  {subjects}, one after the other, each as a run of its own: {tribunal} runs")?;
+        let how = match following.at_once {
+            0 | 1 => "one after the other".to_string(),
+            at_once => format!("at most {at_once} at once"),
+        };
+        writeln!(out, "  {subjects}, {how}, each as a run of its own: {tribunal} runs")?;
     }
     writeln!(out, "  {tribunal} log {run} --follow    to watch it")?;
     writeln!(out, "  {tribunal} stop {run}            to stop it; what runs may finish")?;
@@ -206,7 +223,7 @@ mod tests {
     #[test]
     fn the_run_or_the_complaint_is_found_behind_whatever_else_is_said() {
         assert!(
-            matches!(heard("echo hello; echo; echo '{\"run\":\"a-1\"}'"), Heard::Run(run) if run == "a-1")
+            matches!(heard("echo hello; echo; echo '{\"run\":\"a-1\"}'"), Heard::Run { run, .. } if run == "a-1")
         );
         let complaint = Complaint::new(5, "no room").why("so it is").todo("make some").json();
         let Heard::Complaint(complaint) = heard(&format!("printf '\\377\\n'; echo '{complaint}'")) else {
@@ -214,6 +231,13 @@ mod tests {
         };
         assert_eq!((complaint.exit, complaint.what.as_str()), (5, "no room"));
         assert!(matches!(heard("echo hello"), Heard::Nothing));
+        // Of several, one could not start.
+        let Heard::Run { run, before } =
+            heard(&format!("echo '{}'; echo '{{\"run\":\"b-2\"}}'", complaint.json()))
+        else {
+            panic!("one runs")
+        };
+        assert_eq!((run.as_str(), before.len()), ("b-2", 1));
     }
 
     #[test]

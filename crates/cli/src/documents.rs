@@ -141,6 +141,10 @@ pub(crate) struct Plan {
     /// Of a change; none for a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_bytes: Option<u64>,
+    /// How many runs of the command would work at the same time.
+    pub runs_at_once: usize,
+    /// How many agents would, of all its runs together.
+    pub agents_at_once: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -11,6 +11,7 @@ mod detach;
 mod documents;
 mod running;
 mod settings;
+mod several;
 mod terminal;
 mod trust;
 mod usage;

@@ -1,12 +1,16 @@
-//! Taking a run from its start to its last line: runtime, view, interrupts. Shared by all commands that run.
+//! Taking a run from its start to its last line: runtime, view, interrupts. Shared by all commands that run; several of one
+//! command are dealt with in [`crate::several`].
+
+use std::num::NonZeroUsize;
 
 use tokio::{
+    runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
 };
 use tribunal_core::{ids::RunId, settings::Settings};
 use tribunal_report::Mode;
-use tribunal_runner::{Project, RunError, Runner, Seen, Stop};
+use tribunal_runner::{Project, Runner, Seen, Shared, Stop, mask::Masker};
 
 use crate::{
     build::VERSION,
@@ -27,35 +31,60 @@ pub(crate) struct Ended {
     pub exit: u8,
 }
 
-/// `mode`: how much the person wants to see, if they said so.
-pub(crate) fn execute(
-    context: &Context,
-    project: Project,
-    job: Job,
-    mode: Option<Mode>,
-) -> Result<Ended, Complaint> {
-    enough_room()?;
-    let (say, stop) = watch::channel(Stop::GoOn);
-    let runner = Runner {
-        at: context.whereabouts(&project)?,
-        project,
-        masker: context.masker(),
-        build: format!("tribunal {VERSION}"),
-        keeper: tribunal_supervise::own_program(),
-        stop,
-    };
+/// What a command has once, however many runs it takes to their end.
+pub(crate) struct Engine {
+    runtime: Runtime,
+    /// What the person wants of all of them.
+    say: watch::Sender<Stop>,
+    masker: Masker,
+    shared: Shared,
+}
 
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|cause| Complaint::new(ENVIRONMENT, format!("no runtime: {cause}")))?;
-    let view = View::new(context, mode);
-    let mut sink = |seen: Seen<'_>| view.see(&seen);
-    let result: Result<_, RunError> = runtime.block_on(async {
-        // Heard from the first moment on: taking locks and sweeping may take a while.
-        if let Ok(signals) = Signals::new() {
-            tokio::spawn(interrupts(signals, say.clone()));
+impl Engine {
+    /// `agents`: at work at the same time, of all runs together.
+    pub fn new(context: &Context, agents: NonZeroUsize) -> Result<Engine, Complaint> {
+        enough_room()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|cause| Complaint::new(ENVIRONMENT, format!("no runtime: {cause}")))?;
+        let (say, _) = watch::channel(Stop::GoOn);
+        {
+            // Heard from the first moment on: taking locks and sweeping may take a while.
+            let _inside = runtime.enter();
+            if let Ok(signals) = Signals::new() {
+                runtime.spawn(interrupts(signals, say.clone()));
+            }
         }
+        Ok(Engine { runtime, say, masker: context.masker(), shared: Shared::new(agents) })
+    }
+
+    /// Whether nothing new is to start.
+    pub fn is_stopping(&self) -> bool {
+        *self.say.borrow() > Stop::GoOn
+    }
+
+    /// Takes a run to its end, or to where it parks. `view` draws, `also` sees the same.
+    pub async fn run(
+        &self,
+        context: &Context,
+        (project, job): (Project, Job),
+        view: &View,
+        also: &mut dyn FnMut(&Seen<'_>),
+    ) -> Result<Ended, Complaint> {
+        let runner = Runner {
+            at: context.whereabouts(&project)?,
+            project,
+            masker: self.masker.clone(),
+            build: format!("tribunal {VERSION}"),
+            keeper: tribunal_supervise::own_program(),
+            stop: self.say.subscribe(),
+            shared: self.shared.clone(),
+        };
+        let mut sink = |seen: Seen<'_>| {
+            also(&seen);
+            view.see(&seen);
+        };
         let run = async {
             match job {
                 Job::Start(settings) => runner.start(*settings, &mut sink).await,
@@ -64,16 +93,35 @@ pub(crate) fn execute(
                 }
             }
         };
-        tokio::select! {
+        let result = tokio::select! {
             ended = run => ended,
-            never = view.attend(&say) => match never {},
-        }
-    });
-    view.close();
-    // Threads that still work on files of a stopped run are not waited for.
-    runtime.shutdown_background();
-    let (run, ending) = result?;
-    Ok(Ended { run, exit: ending.reason.exit() })
+            never = view.attend(&self.say) => match never {},
+        };
+        view.close();
+        let (run, ending) = result?;
+        Ok(Ended { run, exit: ending.reason.exit() })
+    }
+
+    /// Does it all, then goes.
+    pub fn drive<T>(self, all: impl AsyncFnOnce(&Engine) -> T) -> T {
+        let done = self.runtime.block_on(all(&self));
+        // Threads that still work on files of a stopped run are not waited for.
+        self.runtime.shutdown_background();
+        done
+    }
+}
+
+/// One run alone. `mode`: how much the person wants to see, if they said so.
+pub(crate) fn execute(
+    context: &Context,
+    project: Project,
+    job: Job,
+    mode: Option<Mode>,
+    agents: NonZeroUsize,
+) -> Result<Ended, Complaint> {
+    let engine = Engine::new(context, agents)?;
+    let view = View::new(context, mode);
+    engine.drive(async |engine| engine.run(context, (project, job), &view, &mut |_| {}).await)
 }
 
 /// With less than this a run cannot even say what is wrong.

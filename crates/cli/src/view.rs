@@ -7,7 +7,7 @@ use std::{
     cell::{Cell, RefCell},
     convert::Infallible,
     future::pending,
-    io::{self, Stderr, Write, stderr, stdout},
+    io::{self, Stderr, Stdout, Write, stderr, stdout},
     time::{Duration, Instant},
 };
 
@@ -17,10 +17,11 @@ use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval},
 };
-use tribunal_report::{JsonLines, Lines, Live, Mode, Reporter, Screen, live::Controls};
+use tribunal_report::{Beside, JsonLines, Label, Lines, Live, Mode, Reporter, Screen, live::Controls};
 use tribunal_runner::{Seen, Stop};
 
 use crate::{
+    complaint::Complaint,
     context::Context,
     terminal::{self, Keyboard},
 };
@@ -45,6 +46,11 @@ enum Shown {
     /// Line after line, for people or programs.
     Plain(Box<dyn Reporter>),
     Live(Box<Live<Stderr>>),
+    /// One of several: its lines are told apart, or, for programs, only what is said beside the events.
+    Beside {
+        lines: Box<Beside<Stderr>>,
+        json: Option<JsonLines<Stdout>>,
+    },
 }
 
 pub(crate) struct View {
@@ -68,11 +74,23 @@ impl View {
             }
             None => Shown::Plain(Box::new(Lines::new(stderr(), screen.clone(), mode))),
         };
-        let view = View { shown: RefCell::new(shown), screen, clock: Cell::default(), here: Cell::new(true) };
+        let view = View::of(shown, screen);
         if !terminal::in_foreground() {
             view.leave();
         }
         view
+    }
+
+    /// One of several that run at once.
+    pub fn beside(context: &Context, mode: Option<Mode>, label: Label) -> View {
+        let screen = context.progress.clone();
+        let lines = Box::new(Beside::new(stderr(), screen.clone(), mode.unwrap_or_default(), label));
+        let json = context.json.then(|| JsonLines::new(stdout()));
+        View::of(Shown::Beside { lines, json }, screen)
+    }
+
+    fn of(shown: Shown, screen: Screen) -> View {
+        View { shown: RefCell::new(shown), screen, clock: Cell::default(), here: Cell::new(true) }
     }
 
     pub fn see(&self, seen: &Seen<'_>) {
@@ -83,6 +101,14 @@ impl View {
         let reporter: &mut dyn Reporter = match &mut *shown {
             Shown::Plain(plain) => plain.as_mut(),
             Shown::Live(live) => live.as_mut(),
+            Shown::Beside { lines, json } => match (json, seen) {
+                (Some(json), Seen::Past(entry) | Seen::Entry(entry)) => {
+                    lines.meet(&entry.run);
+                    json
+                }
+                (Some(json), _) => json,
+                (None, _) => lines.as_mut(),
+            },
         };
         let drawn = match seen {
             Seen::Past(entry) => {
@@ -102,6 +128,14 @@ impl View {
         };
         // A screen that is gone does not stop a run: everything is in the journal.
         let _ = drawn;
+    }
+
+    /// Why there is no run, or no more of it.
+    pub fn complain(&self, complaint: &Complaint) {
+        let _ = match &mut *self.shown.borrow_mut() {
+            Shown::Beside { lines, .. } => lines.notice(&complaint.to_string()),
+            Shown::Live(_) | Shown::Plain(_) => write!(stderr(), "{complaint}"),
+        };
     }
 
     /// Nothing more comes.
@@ -230,6 +264,7 @@ fn notice(shown: &mut Shown, text: &str) -> io::Result<()> {
     match shown {
         Shown::Live(live) => live.notice(&text),
         Shown::Plain(_) => writeln!(stderr(), "{text}"),
+        Shown::Beside { lines, .. } => lines.notice(&text),
     }
 }
 

@@ -4,6 +4,7 @@
 //! It sees `core`'s types and nothing else: it opens no file, asks no terminal for its size and knows no agent. Where to
 //! write, how wide and in which colours is handed in.
 
+mod beside;
 pub mod calls;
 mod columns;
 mod export;
@@ -18,6 +19,7 @@ pub mod tables;
 mod verbose;
 mod words;
 
+pub use beside::{Beside, Came, Close, Label, close};
 pub use columns::{clean, clean_block, escaped, escaped_json};
 pub use export::Export;
 pub use filter::{Filter, Wanted};

@@ -16,13 +16,14 @@ use tribunal_core::{
     finding::{Dismissal, Finding, Status},
     ids::{AgentName, FindingId, Key},
     progress::Progress,
-    reason::Outcome,
     settings::Settings,
     view::RunView,
 };
 
 use crate::{
-    Mode, Reporter, clean, escaped,
+    Mode, Reporter,
+    beside::outcome,
+    clean, escaped,
     rulings::Rulings,
     style::{Screen, Style},
     words,
@@ -246,12 +247,7 @@ impl<W: Write> Lines<W> {
     }
 
     fn ended(&mut self, summary: &Summary) -> io::Result<()> {
-        let (style, plain) = match summary.outcome {
-            Some(outcome @ (Outcome::Resolved | Outcome::Cancelled)) => (Style::Good, outcome.as_str()),
-            Some(outcome @ Outcome::Waiting) => (Style::Warn, outcome.as_str()),
-            Some(outcome @ (Outcome::Halted | Outcome::Failed)) => (Style::Bad, outcome.as_str()),
-            None => (Style::Warn, "stopped"),
-        };
+        let (style, plain) = outcome(summary.outcome);
         let word = self.screen.paint(style, plain);
         let says = summary.reason.row().says;
         let detail = if summary.detail == says { String::new() } else { format!(": {}", summary.detail) };

@@ -28,7 +28,12 @@ pub enum Style {
     Good,
     Bad,
     Warn,
+    /// The nth of several runs: colours that say nothing else, in turn.
+    Run(usize),
 }
+
+/// Cyan, magenta, blue; then the same, bright.
+const RUNS: [&str; 6] = ["36", "35", "34", "96", "95", "94"];
 
 impl Screen {
     pub fn paint(&self, style: Style, text: &str) -> String {
@@ -40,8 +45,11 @@ impl Screen {
             Style::Good => "32",
             Style::Bad => "31",
             Style::Warn => "33",
+            Style::Run(nth) => RUNS[nth % RUNS.len()],
         };
-        format!("\x1b[{code}m{text}\x1b[0m")
+        // Line by line: what is put before a line must not take its colour.
+        let lines: Vec<String> = text.split('\n').map(|line| format!("\x1b[{code}m{line}\x1b[0m")).collect();
+        lines.join("\n")
     }
 
     pub fn severity(&self, severity: Severity, text: &str) -> String {

@@ -229,7 +229,9 @@ impl Host<'_> {
     /// From here on nothing new starts.
     fn park(&mut self, desk: &Desk) {
         desk.park(Ending::plain(Reason::Stopped));
-        (self.sink)(Seen::Stopping(self.running.len()));
+        // Who still waits for an agent is not under way.
+        let running = self.running.len().saturating_sub(self.world.lane.waiting());
+        (self.sink)(Seen::Stopping(running));
     }
 
     /// What concerns the run itself is answered here; the rest goes to a task.

@@ -21,9 +21,11 @@ mod locks;
 pub mod mask;
 mod merging;
 mod parking;
+mod permits;
 pub mod project;
 mod refs;
 pub mod run;
+mod shared;
 pub mod subject;
 pub mod undo;
 
@@ -31,3 +33,4 @@ pub use host::{Seen, Stop};
 pub use merging::Lines;
 pub use project::Project;
 pub use run::{Hold, RunError, Runner};
+pub use shared::Shared;

@@ -33,6 +33,7 @@ use crate::{
     locks::{self, Lock, Locked},
     mask::Masker,
     project::Project,
+    shared::Shared,
     subject::{self, SubjectError},
 };
 
@@ -82,6 +83,8 @@ pub struct Runner {
     /// The program that keeps agents' processes: our own, where there are keepers.
     pub keeper: Option<PathBuf>,
     pub stop: watch::Receiver<Stop>,
+    /// With the other runs of this process.
+    pub shared: Shared,
 }
 
 /// Whether processes of a run are left, and which.
@@ -110,7 +113,7 @@ impl Runner {
         let run = new_run_id(&store, &settings)?;
         self.sweep(&run, &settings);
         self.sweep_copies(&store);
-        let locks = self.lock(&run, &settings, &home, sink)?;
+        let locks = self.lock(&run, &settings, &home, sink).await?;
         self.sweep_strays(&run, sink);
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &[]);
         let started = Draft {
@@ -147,7 +150,7 @@ impl Runner {
             // The journal may have come with a clone; a subject that is only missing is told by the run itself.
             subject::stays_inside(self.project.root(), path)?;
         }
-        let locks = self.lock(run, &settings, &home, sink)?;
+        let locks = self.lock(run, &settings, &home, sink).await?;
         // Somebody else may have taken it further between the look and the lock.
         let entries = store.entries_to_go_on(run)?;
         let view = RunView::of(&entries);
@@ -222,6 +225,8 @@ impl Runner {
             at: self.at.clone(),
             progress,
             tracker_seen: Default::default(),
+            shared: self.shared.clone(),
+            lane: self.shared.permits.lane(),
             keeping: Keeping {
                 keeper: self.keeper.clone(),
                 locks: locks.iter().map(Lock::file).collect(),
@@ -360,7 +365,7 @@ impl Runner {
         Ok(self.project.locks())
     }
 
-    fn lock(
+    async fn lock(
         &self,
         run: &RunId,
         settings: &Settings,
@@ -368,25 +373,59 @@ impl Runner {
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<[Lock; 2], RunError> {
         let failed = |cause| RunError::Project { project: locks.to_path_buf(), cause };
-        let mut take = |what: &str| match locks::take(locks, what, run, PATIENCE, &mut || sink(Seen::Waiting))
-        {
+        let own = self.take(locks, run_lock(run), run, sink).await.map_err(|locked| match locked {
+            Locked::By(_) => RunError::RunBusy { run: run.clone() },
+            Locked::Failed(cause) => failed(cause),
+        })?;
+        let subject =
+            self.take(locks, subject_lock(settings), run, sink).await.map_err(|locked| match locked {
+                Locked::By(by) => RunError::SubjectBusy { subject: settings.subject.title(), by: by.run },
+                Locked::Failed(cause) => failed(cause),
+            })?;
+        Ok([own, subject])
+    }
+
+    async fn take(
+        &self,
+        locks: &Path,
+        what: String,
+        run: &RunId,
+        sink: &mut dyn FnMut(Seen<'_>),
+    ) -> Result<Lock, Locked> {
+        match take_aside(locks, &what, run, sink).await {
             // Its process is dead and its keepers do not end: somebody has stopped them.
             Err(Locked::By(holder)) if holder.is_dead() => {
                 let left = self.mark(&holder.run);
                 sweep_strays(|mark| mark.starts_with(&left));
-                locks::take(locks, what, run, PATIENCE, &mut || {})
+                take_aside(locks, &what, run, &mut |_| {}).await
             }
             other => other,
-        };
-        let own = take(&run_lock(run)).map_err(|locked| match locked {
-            Locked::By(_) => RunError::RunBusy { run: run.clone() },
-            Locked::Failed(cause) => failed(cause),
-        })?;
-        let subject = take(&subject_lock(settings)).map_err(|locked| match locked {
-            Locked::By(by) => RunError::SubjectBusy { subject: settings.subject.title(), by: by.run },
-            Locked::Failed(cause) => failed(cause),
-        })?;
-        Ok([own, subject])
+        }
+    }
+}
+
+/// Takes a lock on a thread of its own: other runs of this process go on while it is waited for.
+async fn take_aside(
+    locks: &Path,
+    what: &str,
+    run: &RunId,
+    sink: &mut dyn FnMut(Seen<'_>),
+) -> Result<Lock, Locked> {
+    let (tell, mut waiting) = unbounded_channel();
+    let (locks, what, run) = (locks.to_path_buf(), what.to_string(), run.clone());
+    let take = move || {
+        locks::take(&locks, &what, &run, PATIENCE, &mut || {
+            let _ = tell.send(());
+        })
+    };
+    let mut taking = tokio::task::spawn_blocking(take);
+    loop {
+        tokio::select! {
+            taken = &mut taking => {
+                return taken.unwrap_or_else(|broke| Err(Locked::Failed(io::Error::other(broke))));
+            }
+            Some(()) = waiting.recv() => sink(Seen::Waiting),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     complaint::{Complaint, ENVIRONMENT},
     context::{Context, quoted},
     running::{Ended, Job, execute},
-    settings::{FILE, Wishes, items_of_text, resolve},
+    settings::{FILE, Resolved, Wishes, items_of_text, resolve},
     trust::Item,
     view::Progress,
 };
@@ -56,9 +56,9 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     introduce(&folder, context)?;
     // Whatever the person has set elsewhere: the demo is the same for everybody.
     let wishes = Wishes { paced: context.wishes().paced, ..Wishes::default() };
-    let settings = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?.settings;
-    let ended =
-        execute(context, Project::at(&folder), Job::Start(Box::new(settings)), arguments.progress.mode)?;
+    let Resolved { settings, share, .. } = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
+    let job = Job::Start(Box::new(settings));
+    let ended = execute(context, Project::at(&folder), job, arguments.progress.mode, share.agents)?;
     if !context.json {
         look_around(&folder, &ended, context)?;
     }

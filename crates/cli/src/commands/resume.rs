@@ -18,9 +18,9 @@ use super::{review::point_out, runs};
 use crate::{
     complaint::Complaint,
     context::{Context, find_run},
-    detach::detach,
+    detach::{Following, detach},
     running::{Job, execute},
-    settings::{Resolved, gather, mode, of_the_person, person_s_items, resolve},
+    settings::{Effective, Resolved, gather, mode, of_the_person, person_s_items, resolve, share},
     trust::{self, Item},
     view::Progress,
 };
@@ -80,12 +80,12 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     }
     let changed = changed.map(|changed| Box::new(changed.settings));
     if arguments.detach {
-        return detach(context, &project, 0);
+        return detach(context, &project, Following::default());
     }
     // A setting that cannot be read does not keep a run from going on.
-    let mode = || gather(project.root(), &context.wishes().given).ok().and_then(|all| mode(&all));
-    let mode = arguments.progress.mode.or_else(mode);
-    execute(context, project, Job::Resume(run, changed), mode).map(|ended| ended.exit)
+    let all = gather(project.root(), &context.wishes().given).unwrap_or_else(|_| Effective::defaults());
+    let mode = arguments.progress.mode.or_else(|| mode(&all));
+    execute(context, project, Job::Resume(run, changed), mode, share(&all).agents).map(|ended| ended.exit)
 }
 
 /// What a run was pinned to may have come with a clone; only what the person has set outside any project is surely theirs.

@@ -103,7 +103,7 @@ pub(crate) struct Effective {
 }
 
 impl Effective {
-    fn defaults() -> Effective {
+    pub fn defaults() -> Effective {
         let mut effective = Effective::default();
         let origin = || Origin { layer: Layer::Default, name: String::new(), line: None };
         for row in table::rows().filter(|row| !row.default.is_empty()) {

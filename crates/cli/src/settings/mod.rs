@@ -21,9 +21,9 @@ mod tests;
 mod tree;
 
 pub(crate) use agents::{all_items, items_of_text, person_s_items};
-pub(crate) use layers::{FILE, Given, Layer, PREFIX, gather, of_the_person};
+pub(crate) use layers::{Effective, FILE, Given, Layer, PREFIX, gather, of_the_person};
 pub(crate) use read::{Manner, read};
-pub(crate) use resolve::{Resolved, Wishes, mode, resolve, survey};
+pub(crate) use resolve::{Resolved, Share, Wishes, mode, resolve, share, survey};
 pub(crate) use schema::schema;
 pub(crate) use show::{Document, draw, draw_file, draw_survey};
 

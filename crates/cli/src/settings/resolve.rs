@@ -1,6 +1,9 @@
 //! What all layers and the project come to for one run.
 
-use std::path::{Component, Path};
+use std::{
+    num::NonZeroUsize,
+    path::{Component, Path},
+};
 
 use tribunal_bmad::{OUTPUT_FOLDER, folder};
 use tribunal_core::{
@@ -60,10 +63,33 @@ pub(crate) struct Resolved {
     pub settings: Settings,
     /// How much is shown; not pinned, every life of a run may show as much as it likes.
     pub progress: Option<Mode>,
+    /// Of the command, not of the run: not pinned either.
+    pub share: Share,
     /// What would run, and came with the project.
     pub items: Vec<Item>,
     /// What a person should know before it starts.
     pub warnings: Vec<String>,
+}
+
+/// How the runs of one command share what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Runs at the same time.
+    pub jobs: NonZeroUsize,
+    /// Agents at the same time, of all runs together.
+    pub agents: NonZeroUsize,
+}
+
+impl Share {
+    /// Where projects differ, the one that allows less.
+    pub fn least(self, other: Share) -> Share {
+        Share { jobs: self.jobs.min(other.jobs), agents: self.agents.min(other.agents) }
+    }
+
+    /// No more runs at once than there are.
+    pub fn among(self, runs: usize) -> Share {
+        Share { jobs: NonZeroUsize::new(runs).map_or(self.jobs, |runs| self.jobs.min(runs)), ..self }
+    }
 }
 
 /// What the settings come to beside their values.
@@ -106,7 +132,21 @@ pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<
         target_confidence: effective.get("target_confidence").map(|_| count(&effective, "target_confidence")),
     };
     let items = items(&effective, &settings);
-    Ok(Resolved { settings, progress: mode(&effective), items, warnings: warning.into_iter().collect() })
+    Ok(Resolved {
+        settings,
+        progress: mode(&effective),
+        share: share(&effective),
+        items,
+        warnings: warning.into_iter().collect(),
+    })
+}
+
+pub(crate) fn share(effective: &Effective) -> Share {
+    let number = |path: &str| {
+        let number = usize::try_from(whole(effective, path)).unwrap_or(usize::MAX);
+        NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
+    };
+    Share { jobs: number("jobs"), agents: number("agents.at_once") }
 }
 
 /// How much is shown, for commands that start nothing anew.

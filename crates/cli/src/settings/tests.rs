@@ -456,7 +456,7 @@ fn on_a_narrow_screen_values_are_cut_and_origins_are_not() {
     insta::assert_snapshot!(shown("verify"), @r"
     * verify                   [make a very…  tribunal.yaml:2
         commands, [make test, [cargo, test]]
-      output_folder            -              not set
+      jobs                     3              default
     ");
     insta::assert_snapshot!(shown("max_cost"), @r"
     * max_cost                 2.00

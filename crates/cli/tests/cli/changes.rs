@@ -78,10 +78,11 @@ fn a_big_change_is_several_runs_and_says_so_first() {
     change work tree (part 1 of 3) would be reviewed; nothing was started
     change work tree (part 2 of 3) would be reviewed; nothing was started
     change work tree (part 3 of 3) would be reviewed; nothing was started
+    3 runs, 3 at once; at most 6 agents at a time
     ");
     insta::assert_snapshot!(ran.err, @r"
     [i] 452 files with 74 KB of diff are 3 parts of at most 200 files and 256 KB
-    [i] each part is a run of its own, one after the other; nobody looks across parts
+    [i] each part is a run of its own; nobody looks across parts
     ");
 }
 

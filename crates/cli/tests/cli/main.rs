@@ -18,6 +18,7 @@ mod out;
 mod people;
 mod screens;
 mod settings;
+mod several;
 mod trust;
 mod undo;
 mod undo_several;

@@ -96,10 +96,12 @@ fn the_settings_in_force_read_well() {
       fix                      true           default                  true | false
       approve                  never          default                  never | each
     * verify                   [make test]    tribunal.yaml:3          commands, [make test, [cargo, test]]
+      jobs                     3              default                  a whole number, 1 to 32
       output_folder            -              not set                  a folder in the project
       reviews_folder           -              not set                  a folder in the project
     agents:
       use                      -              not set                  a list, [a, b]
+      at_once                  6              default                  a whole number, 1 to 32
     * scripted.driver          replay         tribunal.yaml:2          command | replay
     * scripted.script          script.yaml    tribunal.yaml:2          a text
     limits:

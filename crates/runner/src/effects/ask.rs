@@ -42,6 +42,8 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
     let Some(agent) = world.settings.agent(&task.agent) else {
         return Some(world_fault(format!("no agent `{}` is set", task.agent)).into());
     };
+    // Before anything else: its copy is made, and its time begins, when it may start.
+    let permit = world.permit().await?;
     let prepared = {
         let (world, key, task) = (world.clone(), key.clone(), task.clone());
         tokio::task::spawn_blocking(move || prepare(&world, &key, &task)).await
@@ -65,7 +67,9 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
     let prompt_bytes = prompt.len();
     let masked_prompt = world.masker.mask(&prompt).into_owned();
     let command = command(&world, agent, (&key, &task), bench.copy.tree(), prompt);
-    let performed = match tribunal_supervise::run(command).await {
+    let ended = tribunal_supervise::run(command).await;
+    drop(permit);
+    let performed = match ended {
         Err(cause) => {
             let fault = cannot_start(agent, &cause);
             let usage = Default::default();

@@ -36,7 +36,14 @@ use tribunal_core::{
 use tribunal_supervise::{Command, Deadlines, MARK, Output};
 
 use crate::{
-    checkpoints::At, copies::AGENT_FILES, git::LEADING_AWAY, host::Stop, mask::Masker, project::Project,
+    checkpoints::At,
+    copies::AGENT_FILES,
+    git::LEADING_AWAY,
+    host::Stop,
+    mask::Masker,
+    permits::{Lane, Permit},
+    project::Project,
+    shared::Shared,
 };
 
 pub(crate) use own_files::edits_in_tracker;
@@ -54,6 +61,10 @@ pub(crate) struct World {
     pub keeping: Keeping,
     /// The edited tracker that was taken in last.
     pub tracker_seen: Mutex<Option<Hash>>,
+    /// With the other runs of this process.
+    pub shared: Shared,
+    /// Where this run's tasks wait for their agents.
+    pub lane: Lane,
 }
 
 /// How processes are kept.
@@ -76,6 +87,16 @@ impl World {
     pub fn seeds(&self) -> Vec<String> {
         let own = self.settings.tasks.writing.seeds.iter().cloned();
         AGENT_FILES.iter().map(|name| name.to_string()).chain(own).collect()
+    }
+
+    /// Waits until one more agent may start. None: the person wants to stop, and nothing new starts.
+    pub async fn permit(&self) -> Option<Permit> {
+        let mut stop = self.keeping.stop.clone();
+        tokio::select! {
+            biased;
+            Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => None,
+            permit = self.lane.permit() => Some(permit),
+        }
     }
 
     /// A command with the run's mark, locks and fences, to be filled in.

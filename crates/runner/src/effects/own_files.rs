@@ -15,6 +15,7 @@ use crate::files::write_atomically;
 pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
     // The text is made of masked replies, but lines that were folded together may look like a secret only now.
     let masked = world.masker.mask(text).into_owned();
+    let _naming = world.shared.naming.lock().unwrap_or_else(PoisonError::into_inner);
     let (name, text) = match file {
         OwnFile::Tracker => (tracker_name(world), tracker::stamped(masked, &world.run)),
         OwnFile::Metrics { unix_seconds } => (metrics_name(world, *unix_seconds, &masked), masked),

@@ -237,10 +237,7 @@ fn tell_parts(files: usize, bytes: u64, parts: usize) -> Result<(), Complaint> {
             "[i] {files} with {} of diff are {parts} parts of at most {each}",
             kilobytes(bytes)
         )?;
-        writeln!(
-            stderr(),
-            "[i] each part is a run of its own, one after the other; nobody looks across parts"
-        )?;
+        writeln!(stderr(), "[i] each part is a run of its own; nobody looks across parts")?;
     }
     Ok(())
 }

@@ -13,22 +13,22 @@ use clap::ValueEnum;
 use tribunal_agents::prompt;
 use tribunal_core::{
     level::Role,
-    reason::Reason,
     settings::Settings,
     subject::Subject,
     text::{find_section, sections},
     view::Phase,
 };
-use tribunal_report::{escaped, tables::Standing};
+use tribunal_report::{Mode, escaped, tables::Standing};
 use tribunal_runner::{Project, subject};
 
 use super::runs;
 use crate::{
     complaint::Complaint,
     context::Context,
-    detach::detach,
+    detach::{Following, detach},
     running::{Job, execute},
-    settings::{Resolved, Wishes, nearest, resolve},
+    settings::{Resolved, Share, Wishes, nearest, resolve},
+    several::{Work, execute_several},
     trust,
     view::Progress,
 };
@@ -66,6 +66,16 @@ pub(crate) struct Arguments {
     /// Run on without the terminal
     #[arg(long, conflicts_with = "dry_run")]
     detach: bool,
+    #[command(flatten)]
+    working: Working,
+}
+
+/// How runs work, and what is shown of it.
+#[derive(Debug, clap::Args)]
+struct Working {
+    /// Runs that work at the same time, where there are several; 1: one after the other
+    #[arg(long, value_name = "N")]
+    jobs: Option<u64>,
     #[command(flatten)]
     progress: Progress,
 }
@@ -123,6 +133,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         .flag("--agent", "agents.use", arguments.agent)
         .flag("--approve", "approve", arguments.fixing.approve.and_then(word))
         .flag("--no-fix", "fix", arguments.fixing.no_fix.then(|| "false".into()))
+        .flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))
         .set(&arguments.set)?;
     // All are looked at before the first is started: a slip in the last must not cost a review of the first.
     let jobs = match arguments.change.wanted(&arguments.paths) {
@@ -136,32 +147,60 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
                 .collect::<Result<_, _>>()?
         }
     };
+    let jobs = once_each(jobs)?;
     point_out(jobs.iter().flat_map(|job| &job.resolved.warnings))?;
-    if !arguments.dry_run {
-        for Prepared { project, resolved, .. } in &jobs {
-            trust::require(context, project.root(), &resolved.items)?;
-            trust::remember(context, project.root(), &resolved.settings);
+    let Some(share) = jobs.iter().map(|job| job.resolved.share).reduce(Share::least) else { return Ok(0) };
+    let share = share.among(jobs.len());
+    if arguments.dry_run {
+        for Prepared { resolved, material, .. } in &jobs {
+            plan::show(&resolved.settings, material, share, context)?;
         }
+        return plan::show_share(jobs.len(), share, context);
+    }
+    for Prepared { project, resolved, .. } in &jobs {
+        trust::require(context, project.root(), &resolved.items)?;
+        trust::remember(context, project.root(), &resolved.settings);
     }
     if let (true, Some(first)) = (arguments.detach, jobs.first()) {
-        return detach(context, &first.project, jobs.len() - 1);
+        let following = Following { runs: jobs.len() - 1, at_once: share.jobs.get() };
+        return detach(context, &first.project, following);
     }
-    let mut worst = 0;
-    for Prepared { project, resolved: Resolved { settings, progress, .. }, material } in jobs {
-        let exit = if arguments.dry_run {
-            plan::show(&settings, &material, context)?
-        } else {
-            point_out_unfinished(context, &project, &settings)?;
-            execute(context, project, Job::Start(Box::new(settings)), arguments.progress.mode.or(progress))?
-                .exit
+    start(jobs, share, arguments.working.progress.mode, context)
+}
+
+fn start(jobs: Vec<Prepared>, share: Share, mode: Option<Mode>, context: &Context) -> Result<u8, Complaint> {
+    let mut all = Vec::new();
+    for Prepared { project, resolved: Resolved { settings, progress, .. }, .. } in jobs {
+        point_out_unfinished(context, &project, &settings)?;
+        all.push(Work { project, settings, mode: mode.or(progress) });
+    }
+    if all.len() > 1 {
+        return execute_several(context, all, share);
+    }
+    let Some(Work { project, settings, mode }) = all.pop() else { return Ok(0) };
+    let job = Job::Start(Box::new(settings));
+    execute(context, project, job, mode, share.agents).map(|ended| ended.exit)
+}
+
+/// What is named twice is reviewed once: side by side the second would find it busy.
+fn once_each(jobs: Vec<Prepared>) -> Result<Vec<Prepared>, Complaint> {
+    let mut once: Vec<Prepared> = Vec::new();
+    for job in jobs {
+        let subject = &job.resolved.settings.subject;
+        let same = |other: &Prepared| {
+            other.project.root() == job.project.root() && other.resolved.settings.subject == *subject
         };
-        worst = worst.max(exit);
-        // Whoever interrupts one of several does not want the next.
-        if exit == Reason::Stopped.exit() {
-            break;
+        if once.iter().any(same) {
+            writeln!(
+                stderr(),
+                "[i] {} is named more than once; it is reviewed once",
+                escaped(&subject.title())
+            )?;
+        } else {
+            once.push(job);
         }
     }
-    Ok(worst)
+    Ok(once)
 }
 
 fn prepare(

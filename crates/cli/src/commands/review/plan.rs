@@ -19,13 +19,19 @@ use crate::{
     complaint::Complaint,
     context::Context,
     documents::{self, Plan, Seat},
+    settings::Share,
 };
 
 /// Files of a change that are named; `--json` names all.
 const MOST_SHOWN: usize = 20;
 
 /// Panel, agents, limits and an estimate; nothing is started.
-pub(super) fn show(settings: &Settings, material: &Material, context: &Context) -> Result<u8, Complaint> {
+pub(super) fn show(
+    settings: &Settings,
+    material: &Material,
+    share: Share,
+    context: &Context,
+) -> Result<u8, Complaint> {
     let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
     let roles = panel(&settings.subject, level, settings.tier);
     let seats = roles.iter().enumerate();
@@ -44,6 +50,8 @@ pub(super) fn show(settings: &Settings, material: &Material, context: &Context) 
             Material::Diff(bytes) => Some(*bytes),
             Material::Text(_) => None,
         },
+        runs_at_once: share.jobs.get(),
+        agents_at_once: share.agents.get(),
     };
     if context.json {
         documents::print(&plan)?;
@@ -74,6 +82,22 @@ pub(super) fn show(settings: &Settings, material: &Material, context: &Context) 
         writeln!(out, "  verify:   {}", escaped(verify))?;
     }
     Ok(0)
+}
+
+/// Several share what there is.
+pub(super) fn show_share(runs: usize, share: Share, context: &Context) -> Result<u8, Complaint> {
+    if runs > 1 && !context.json {
+        let how = match share.jobs.get() {
+            1 => "one after the other".to_string(),
+            at_once => format!("{at_once} at once"),
+        };
+        writeln!(stdout(), "{runs} runs, {how}; at most {} at a time", agents(share))?;
+    }
+    Ok(0)
+}
+
+fn agents(share: Share) -> String {
+    count(u32::try_from(share.agents.get()).unwrap_or(u32::MAX), "agent")
 }
 
 /// Its files, and what nobody can review of it.

@@ -6,6 +6,7 @@ use super::{Row, read_as, row, same, weak};
 use crate::settings::kind::Kind;
 
 const COUNT: Kind = Kind::Whole { min: 1, max: 100 };
+const AT_ONCE: Kind = Kind::Whole { min: 1, max: 32 };
 const TIER: Kind = Kind::Whole { min: 0, max: 4 };
 const TIMEOUT: Kind = Kind::Seconds { min: 1 };
 /// A plan never has more; see `core::plan`.
@@ -21,12 +22,14 @@ pub(super) const ROWS: &[Row] = &[
     row("fix", Kind::Flag, "true", "Whether findings are fixed; false reviews only"),
     row("approve", Kind::Words(&["never", "each"]), "never", "Whether a person sees each patch before it lands"),
     row("verify", Kind::Commands, "[]", "Checks that must pass before a fix lands, run in a copy: a text for `sh -c`, or a list of words"),
+    row("jobs", AT_ONCE, "3", "Runs of one command that work at the same time; 1: one after the other"),
     row("output_folder", Kind::Folder, "", "Where documents go; else BMAD's output folder, else .tribunal"),
     row("reviews_folder", Kind::Folder, "", "Where trackers and metrics go; else {output_folder}/reviews")
         .also(&[same("review_loop.issue_tracker.output_dir")]),
 
     row("agents.use", Kind::List, "", "The agents that take part; needed as soon as there are several")
         .also(&[weak("agentConfig.defaultPrimary", Kind::One)]),
+    row("agents.at_once", AT_ONCE, "6", "Agents of one command that work at the same time; its runs get them in turn"),
     row("agents.NAME.driver", Kind::Words(&["command", "replay"]), "", "How the agent is driven"),
     row("agents.NAME.argv", Kind::List, "", "For `command`: the program and its arguments; it reads the prompt from standard input"),
     row("agents.NAME.script", Kind::Text, "", "For `replay`: a script, relative to the project"),

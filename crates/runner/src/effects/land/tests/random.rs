@@ -45,7 +45,10 @@ fn at() -> At {
 
 fn world(project: Project) -> World {
     let run = RunId::new("work-aaaa");
+    let shared = crate::Shared::new(std::num::NonZeroUsize::MIN);
     World {
+        lane: shared.permits.lane(),
+        shared,
         settings: Settings { subject: change(), ..samples::settings() },
         masker: Masker::new([]),
         at: Whereabouts { own_program: "none".into(), project: project.root().into() },

@@ -1,0 +1,134 @@
+//! Several runs of one command, side by side or one after the other, each with what became of it.
+//!
+//! How agents are shared between them is `runner`'s business; Ctrl-C is [`crate::running`]'s and means all of them.
+
+use std::{
+    cell::RefCell,
+    future::poll_fn,
+    io::{Write, stderr, stdout},
+    pin::Pin,
+    task::Poll,
+};
+
+use tribunal_core::{
+    event::{Event, Summary},
+    ids::RunId,
+    reason::Reason,
+    settings::Settings,
+};
+use tribunal_report::{Came, Close, Label, Mode, close, escaped_json};
+use tribunal_runner::{Project, Seen};
+
+use crate::{
+    complaint::Complaint,
+    context::Context,
+    running::{Engine, Job},
+    settings::Share,
+    view::View,
+};
+
+/// One run to be.
+pub(crate) struct Work {
+    pub project: Project,
+    pub settings: Settings,
+    /// How much the person wants to see of it, if they said so.
+    pub mode: Option<Mode>,
+}
+
+/// What became of one of them.
+#[derive(Default)]
+struct Done {
+    run: Option<RunId>,
+    summary: Option<Summary>,
+    exit: u8,
+    /// Why there is no summary.
+    why: String,
+}
+
+type Lane<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// Gives the worst exit code. One that cannot start, or breaks, does not keep the others from running.
+pub(crate) fn execute_several(context: &Context, all: Vec<Work>, share: Share) -> Result<u8, Complaint> {
+    let engine = Engine::new(context, share.agents)?;
+    let subjects: Vec<String> = all.iter().map(|work| work.settings.subject.title()).collect();
+    let lanes = share.jobs.get();
+    let names: Vec<String> = all.iter().map(|work| work.settings.subject.slug()).collect();
+    let done: RefCell<Vec<Done>> = RefCell::new(all.iter().map(|_| Done::default()).collect());
+    let waiting = RefCell::new(all.into_iter().zip(Label::all(&names)).enumerate());
+    engine.drive(async |engine| {
+        let lane = async || {
+            loop {
+                let next = waiting.borrow_mut().next();
+                let Some((nth, (work, label))) = next else { break };
+                let view = || match lanes {
+                    1 => View::new(context, work.mode),
+                    _ => View::beside(context, work.mode, label),
+                };
+                let ended = if engine.is_stopping() {
+                    not_started()
+                } else {
+                    one(engine, context, &work, &view()).await
+                };
+                done.borrow_mut()[nth] = ended;
+            }
+        };
+        together((0..lanes).map(|_| Box::pin(lane()) as Lane<'_>).collect()).await;
+    });
+    let done = done.into_inner();
+    if !context.json {
+        let rows: Vec<Close<'_>> =
+            done.iter().zip(&subjects).map(|(done, subject)| done.row(subject)).collect();
+        write!(stderr(), "\n{}", close(&rows, &context.progress))?;
+    }
+    Ok(done.iter().map(|done| done.exit).max().unwrap_or_default())
+}
+
+impl Done {
+    fn row<'a>(&'a self, subject: &'a str) -> Close<'a> {
+        let came = match (&self.summary, &self.run) {
+            (Some(summary), _) => Came::Ended(summary),
+            (None, Some(_)) => Came::Broke(&self.why),
+            (None, None) => Came::NotStarted(&self.why),
+        };
+        Close { run: self.run.as_ref(), subject, came }
+    }
+}
+
+/// Whoever interrupts some of several does not want the next.
+fn not_started() -> Done {
+    Done { exit: Reason::Stopped.exit(), why: "stopped before its turn".into(), ..Done::default() }
+}
+
+async fn one(engine: &Engine, context: &Context, work: &Work, view: &View) -> Done {
+    let mut done = Done::default();
+    let job = Job::Start(Box::new(work.settings.clone()));
+    let mut remember = |seen: &Seen<'_>| {
+        if let Seen::Entry(entry) = seen {
+            done.run.get_or_insert_with(|| entry.run.clone());
+            if let Event::RunParked(summary) | Event::RunFinished(summary) = &entry.event {
+                done.summary = Some(summary.clone());
+            }
+        }
+    };
+    match engine.run(context, (work.project.clone(), job), view, &mut remember).await {
+        Ok(ended) => done.exit = ended.exit,
+        Err(complaint) => {
+            view.complain(&complaint);
+            if context.json {
+                let _ = writeln!(stdout(), "{}", escaped_json(&complaint.json().to_string()));
+            }
+            done.exit = complaint.exit;
+            done.why = complaint.what;
+        }
+    }
+    done
+}
+
+/// Polls all until all are done. They are few, and one that has nothing to do says so at once.
+async fn together(mut lanes: Vec<Lane<'_>>) {
+    poll_fn(|context| {
+        lanes.retain_mut(|lane| lane.as_mut().poll(context).is_pending());
+        if lanes.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
