@@ -94,7 +94,7 @@ fn question(strays: &[Stray]) -> String {
         strays.iter().filter(|stray| !stray.kept).map(|stray| stray.path.as_str()).collect();
     let lost = match lost.as_slice() {
         [] => String::new(),
-        [first, rest @ ..] if rest.is_empty() => format!(" What stood in {first} is not to be had any more."),
+        [first] => format!(" What stood in {first} is not to be had any more."),
         [first, rest @ ..] => {
             format!(" What stood in {first} and {} more is not to be had any more.", rest.len())
         }
