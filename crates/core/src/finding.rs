@@ -2,7 +2,7 @@
 //!
 //! The format is versioned ([`FINDING_SCHEMA`]); `tribunal schema finding` prints its JSON Schema.
 //!
-//! Format history: `tribunal.finding/1` is the first; `found` came later and may be missing.
+//! Format history: `tribunal.finding/1` is the first; `found` came later and may be missing, and of its ways `removed` came last.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
