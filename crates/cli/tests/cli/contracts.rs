@@ -279,7 +279,7 @@ fn what_an_agent_printed_can_be_inspected() {
 fn several_subjects_are_several_runs_and_the_worst_exit_code_counts() {
     let sandbox = Sandbox::scripted(FAST);
     sandbox.write("good.md", "# Good\n\nNothing to see.\n");
-    let ran = sandbox.run(&["review", "good.md", "plan.md", "--no-fix"]);
+    let ran = sandbox.run(&["review", "good.md", "plan.md", "--no-fix", "--jobs", "1"]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);
     let runs = sandbox.json(&["runs"]);
     let states: Vec<&str> =
