@@ -311,7 +311,7 @@ fn a_list_of_runs_says_the_same_as_a_look_at_each() {
 fn two_subjects_of_one_name_have_two_trackers() {
     let sandbox = Sandbox::scripted(FAST);
     sandbox.write("old/plan.md", "# Old plan\n\nIt shall be fast.\n");
-    assert_eq!(sandbox.run(&["review", "plan.md", "old/plan.md", "--no-fix"]).code, Some(3));
+    assert_eq!(sandbox.run(&["review", "plan.md", "old/plan.md", "--no-fix", "--jobs", "1"]).code, Some(3));
     let runs = sandbox.json(&["runs"]);
     let trackers: Vec<&str> = (0..2).map(|run| runs["runs"][run]["tracker"].as_str().unwrap()).collect();
     assert_ne!(trackers[0], trackers[1]);
