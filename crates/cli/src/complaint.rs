@@ -210,9 +210,12 @@ impl From<ChangeError> for Complaint {
             ChangeError::AllLeftOut { reasons, .. } => {
                 Complaint::usage(what).why(reasons.join("\n")).todo("name a change of text files (UTF-8)")
             }
-            ChangeError::Differs { .. } => Complaint::usage(what)
+            ChangeError::Differs { range, .. } => Complaint::usage(what)
                 .why(format!("Fixes land in the work tree, so it must have what is reviewed. {UNTOUCHED}"))
-                .todo("check out what it ends in, without changes of your own: git stash, git switch"),
+                .todo(match range.starts_with("staged") {
+                    true => "put aside what is not staged, and take it out again later: git stash --keep-index, git stash pop",
+                    false => "check out what it ends in, without changes of your own: git stash, git switch",
+                }),
             ChangeError::TooBig { .. } => {
                 let (parts, files, size) =
                     (changes::MOST_PARTS, changes::MOST_FILES, kilobytes(changes::MOST_BYTES));

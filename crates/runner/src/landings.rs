@@ -8,10 +8,10 @@ use std::{
 };
 
 use tribunal_core::{
-    effect::{Effect, Reply},
+    effect::{Effect, Reply, Stray},
     event::{Entry, Event},
     finding::Status,
-    ids::{FindingId, Key, RunId},
+    ids::{FindingId, Hash, Key, RunId},
     view::{Phase, RunView},
 };
 use tribunal_store::{Store, StoreError};
@@ -282,6 +282,17 @@ fn recorded(entries: &[Entry]) -> (Vec<Landing>, Vec<At>) {
         }
     }
     (landed, begun.into_iter().map(|(at, _)| at).collect())
+}
+
+/// What a file that changed past the copies was like and is like, for people. None: it was not kept, or is no text.
+pub fn strayed(project: &Project, run: &RunId, stray: &Stray) -> Option<String> {
+    let checkpoints = Checkpoints::of(project, run);
+    let text = |hash: &Option<Hash>| match hash {
+        None => Some(None),
+        Some(hash) => String::from_utf8(checkpoints.bytes(hash).ok()?).ok().map(Some),
+    };
+    let (before, after) = (text(&stray.before)?, text(&stray.after)?);
+    Some(patch(&stray.path, before.as_deref(), after.as_deref()))
 }
 
 #[cfg(test)]

@@ -537,10 +537,10 @@ mod tests {
     #[test]
     fn fixers_and_challengers_of_a_change_are_told_where_they_are() {
         let fixer = prompt(&Brief::new(Role::Fixer, change(), 1), "+x\n");
-        assert!(fixer.contains("the files of the change and new files beside them, nothing else"), "{fixer}");
+        assert!(fixer.contains("where another fixer holds one, nothing of yours lands"), "{fixer}");
         let challenger = prompt(&Brief::new(Role::Challenger, change(), 1), "+x\n");
         assert!(challenger.contains("subject change main..HEAD (material"), "{challenger}");
-        assert!(!prompt(&brief(Role::Fixer), "x\n").contains("change and new files"));
+        assert!(!prompt(&brief(Role::Fixer), "x\n").contains("another fixer"));
     }
 
     #[test]

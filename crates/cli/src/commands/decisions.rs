@@ -10,6 +10,7 @@ use tribunal_core::{
     view::RunView,
 };
 use tribunal_report::{escaped, tables};
+use tribunal_runner::landings::strayed;
 use tribunal_store::Store;
 
 use super::{diff::write_diff, runs, say};
@@ -97,6 +98,12 @@ fn show(
     if let About::Patch { diff, .. } = &decision.about {
         let patch = Store::open_read_only(&project.home())?.blob(diff)?;
         write_diff(&mut out, &context.answers, &String::from_utf8_lossy(&patch))?;
+        writeln!(out)?;
+    }
+    if let About::Strayed { strays } = &decision.about {
+        for diff in strays.iter().filter_map(|stray| strayed(project, run, stray)) {
+            write_diff(&mut out, &context.answers, &diff)?;
+        }
         writeln!(out)?;
     }
     writeln!(out, "{} for {}", escaped(&format!("{run}.{}", decision.id)), escaped(&decision.owner))?;

@@ -376,3 +376,55 @@ fn line_ends_that_git_converts_are_no_change_and_stay_as_they_are() {
     ");
     assert_eq!((sandbox.read("src/a.rs"), sandbox.read("src/b.rs")), (crlf(&done(A)), crlf(&done(B))));
 }
+
+#[test]
+fn what_a_build_leaves_where_git_does_not_look_is_no_part_of_a_repair() {
+    let sandbox = changed(&format!(
+        "{FIX_BOTH}; printf '\\000' > src/a.o; echo new > src/old.o; mkdir dist; echo x > dist/x"
+    ));
+    sandbox.write(".gitignore", "*.o\ndist/\n");
+    sandbox.write("src/old.o", "mine\n");
+    review(&sandbox, 0);
+    assert_eq!((sandbox.read("src/a.rs"), sandbox.read("src/b.rs")), (done(A), done(B)));
+    assert_eq!(sandbox.read("src/old.o"), "mine\n");
+    assert!(!sandbox.path("src/a.o").exists() && !sandbox.path("dist").exists());
+}
+
+#[test]
+fn a_new_file_does_not_land_through_a_link() {
+    let sandbox = changed(&format!(
+        "{FIX_BOTH}; mkdir -p tests; echo echo OWNED > tests/pre-commit; chmod +x tests/pre-commit"
+    ));
+    std::os::unix::fs::symlink(".git/hooks", sandbox.path("tests")).unwrap();
+    review(&sandbox, 3);
+    assert!(!sandbox.path(".git/hooks/pre-commit").exists());
+    assert_eq!(sandbox.read("src/a.rs"), A);
+}
+
+#[test]
+fn a_pipe_in_a_fixer_s_copy_hangs_nobody() {
+    let sandbox = changed(&format!("{FIX_BOTH}; mkfifo src/pipe"));
+    review(&sandbox, 3);
+    assert_eq!(sandbox.read("src/a.rs"), A);
+}
+
+#[test]
+fn a_mistyped_path_is_pointed_out_and_a_deleted_one_is_not() {
+    let sandbox = changed(FIX_BOTH);
+    fs::remove_file(sandbox.path("src/other.rs")).unwrap();
+    let ran = sandbox.run(&["review", "--work-tree", "src/a.rs", "srcc", "--dry-run"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.out);
+    assert!(ran.err.contains("srcc does not exist"), "{}", ran.err);
+    let ran = sandbox.run(&["review", "--work-tree", "src/a.rs", "src/other.rs", "--dry-run"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+}
+
+#[test]
+fn an_empty_new_file_is_left_out_with_the_reason() {
+    let sandbox = changed(FIX_BOTH);
+    git(&sandbox, &["checkout", "-q", "."]);
+    sandbox.write("pkg/__init__.py", "");
+    let ran = sandbox.run(&["review", "--work-tree"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("pkg/__init__.py: it is empty"), "{}", ran.err);
+}

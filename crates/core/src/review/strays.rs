@@ -109,6 +109,9 @@ pub(super) async fn restore(host: &dyn Host, court: &mut Court) -> Result<(), Pa
         let path = stray.path.clone();
         let key = Key::new(format!("restore-{}", number + 1));
         let text = match host.perform(key.clone(), Effect::Restore { stray: stray.clone() }).await? {
+            Reply::Restored { parked: Some(parked) } if stray.before.is_none() => {
+                format!("{path} was taken away again; it is kept as {parked}")
+            }
             Reply::Restored { parked: Some(parked) } => {
                 format!("{path} was put back as it was; what stood there is kept as {parked}")
             }
@@ -117,7 +120,8 @@ pub(super) async fn restore(host: &dyn Host, court: &mut Court) -> Result<(), Pa
                 // It is still not as it was: that is asked again.
                 let question = format!("{path} was not put back: {}. Is it fine as it is?", fault.detail);
                 let id = court.decision_id(court.decisions.len() as u32 + 1);
-                let decision = Decision::strayed(id, Vec::from([stray]), question.clone());
+                let lost = Stray { kept: false, ..stray };
+                let decision = Decision::strayed(id, Vec::from([lost]), question.clone());
                 people::post(host, court, &key.child("ask"), decision).await?;
                 question
             }

@@ -53,6 +53,9 @@ pub(super) fn look(
         if let Some(reason) = entry.ids.iter().flatten().find_map(|id| reasons.get(id)) {
             return Some(reason.to_string());
         }
+        if entry.is_empty_and_new(&root) {
+            return Some("it is empty".to_string());
+        }
         if !entry.is_in_work_tree() {
             return None;
         }

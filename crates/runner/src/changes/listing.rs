@@ -43,6 +43,15 @@ impl Entry {
         self.status == b'D'
     }
 
+    /// It has come, and there is nothing in it.
+    pub fn is_empty_and_new(&self, root: &Path) -> bool {
+        match self.status {
+            b'A' => self.lines == Some((0, 0)),
+            b'?' => fs::metadata(root.join(&self.path)).is_ok_and(|meta| meta.len() == 0),
+            _ => false,
+        }
+    }
+
     /// What it is after the change stands in the work tree alone.
     pub fn is_in_work_tree(&self) -> bool {
         !self.is_deleted() && self.ids[1].is_none()

@@ -145,6 +145,25 @@ pub(super) fn differing(
     let gone_but_there = |entry: &Entry| {
         entry.is_deleted() && fs::symlink_metadata(repository.root().join(&entry.path)).is_ok()
     };
-    let other = kept.iter().filter(|entry| differ.contains(entry.path.as_bytes()) || gone_but_there(entry));
+    let gone = |entry: &Entry| {
+        !entry.is_deleted()
+            && !fs::symlink_metadata(repository.root().join(&entry.path)).is_ok_and(|it| it.is_file())
+    };
+    let unwatched = unwatched(repository, paths)?;
+    let other = kept.iter().filter(|entry| {
+        let path = entry.path.as_bytes();
+        differ.contains(path) || unwatched.contains(path) || gone_but_there(entry) || gone(entry)
+    });
     Ok(other.map(|entry| entry.path.clone()).collect())
+}
+
+/// Files that git was told not to look at: left out of a sparse checkout, or taken for unchanged. Nobody can say of them what
+/// they are.
+fn unwatched(repository: &Repository, paths: &[String]) -> Result<BTreeSet<Vec<u8>>, ChangeError> {
+    let mut git = repository.command();
+    git.args(["ls-files", "-v", "-z", "--"]).args(paths);
+    let answer = repository.answer(git, None)?;
+    let lines = answer.split(|byte| *byte == 0).filter(|line| line.len() > 2);
+    let hidden = lines.filter(|line| line[0] == b'S' || line[0].is_ascii_lowercase());
+    Ok(hidden.map(|line| line[2..].to_vec()).collect())
 }

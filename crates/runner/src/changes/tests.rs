@@ -421,3 +421,29 @@ fn a_file_of_a_hundred_megabytes_is_left_out_by_its_size() {
     let size = "100.0 MB, at most 1.0 MB are reviewed";
     assert_eq!(change.left_out, [format!("dump.sql: {size}"), format!("new.sql: {size}")]);
 }
+
+#[test]
+fn what_git_was_told_not_to_look_at_is_not_taken_for_what_was_committed() {
+    for hide in ["--skip-worktree", "--assume-unchanged"] {
+        let repo = Repo::new();
+        repo.write("a.txt", "one\n");
+        repo.commit();
+        repo.write("a.txt", "two\n");
+        repo.commit();
+        repo.git(&["update-index", hide, "a.txt"]);
+        repo.write("a.txt", "nobody's business\n");
+        let found = repo.find(Asked::Commit("HEAD".into()), true);
+        assert!(matches!(found, Err(ChangeError::Differs { .. })), "{hide}: {found:?}");
+        assert!(repo.find(Asked::Commit("HEAD".into()), false).is_ok());
+    }
+    // A sparse checkout has no such file.
+    let repo = Repo::new();
+    repo.write("in/i.txt", "1\n");
+    repo.write("out/o.txt", "1\n");
+    repo.commit();
+    repo.write("out/o.txt", "2\n");
+    repo.commit();
+    repo.git(&["sparse-checkout", "set", "in"]);
+    let found = repo.find(Asked::Commit("HEAD".into()), true);
+    assert!(matches!(found, Err(ChangeError::Differs { .. })), "{found:?}");
+}

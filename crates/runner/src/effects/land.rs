@@ -187,7 +187,9 @@ fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, R
     }
     let mut outside = Vec::new();
     let had = copy.all()?;
-    for path in changes.keys() {
+    // What a build leaves behind where git does not look is no part of a repair.
+    let ignored = git::ignored(world.project.root(), changes.keys().filter(|path| !had.contains(*path)));
+    for path in changes.keys().filter(|path| !ignored.contains(*path)) {
         let is_new = !had.contains(path);
         if !is_plain(path)
             || !(landing.allowed.contains(path) || is_new && may_be_made(path, &landing.allowed))
@@ -195,9 +197,6 @@ fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, R
             outside.push(path.clone());
         }
     }
-    // What a build leaves behind where git does not look is no part of a repair.
-    let ignored = git::ignored(world.project.root(), outside.iter().filter(|path| !had.contains(*path)));
-    outside.retain(|path| !ignored.contains(path));
     if !outside.is_empty() {
         return Ok(Err(Refusal::Outside { files: outside }));
     }

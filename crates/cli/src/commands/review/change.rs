@@ -118,6 +118,7 @@ pub(super) fn prepare(
         }
         other => other.map_err(|error| refused(error, wanted))?,
     };
+    all_there(wanted, &request.paths, &found, context)?;
     found.change.story = story(wanted, &found, &project, context)?;
     tell(&found)?;
     let (files, bytes) = (found.change.files.len(), found.bytes());
@@ -129,6 +130,25 @@ pub(super) fn prepare(
         Prepared { project: project.clone(), resolved, material: Material::Diff(bytes) }
     };
     Ok(parts.into_iter().map(prepared).collect())
+}
+
+/// A path that is neither there nor part of the change was mistyped: what it should have named would not be reviewed.
+fn all_there(
+    wanted: &Wanted<'_>,
+    paths: &[String],
+    found: &Found,
+    context: &Context,
+) -> Result<(), Complaint> {
+    let changed = found.change.files.iter().map(|file| file.path.as_str());
+    let changed: Vec<&str> = changed.chain(found.change.left_out.iter().map(String::as_str)).collect();
+    let missing = wanted.paths.iter().find(|path| fs::symlink_metadata(context.path(path)).is_err());
+    let Some(missing) = missing else { return Ok(()) };
+    let named = |path: &&String| context.path(missing).ends_with(Path::new(path));
+    let part = paths
+        .iter()
+        .find(named)
+        .is_some_and(|path| changed.iter().any(|file| file.starts_with(path.as_str())));
+    if part { Ok(()) } else { Err(SubjectError::Missing { path: missing.display().to_string() }.into()) }
 }
 
 /// Nothing to do is good, unless somebody mistyped a path.
