@@ -189,7 +189,10 @@ impl From<ChangeError> for Complaint {
             ChangeError::Git(cause) => cause.into(),
             ChangeError::NoRange { said } => Complaint::usage(what)
                 .why(UNTOUCHED)
-                .todo(format!("from there to HEAD: tribunal review --diff {said}..HEAD"))
+                .todo(match said.as_str() {
+                    "HEAD" | "@" => "what is not committed yet: tribunal review --work-tree".to_string(),
+                    _ => format!("from there to HEAD: tribunal review --diff {said}..HEAD"),
+                })
                 .todo(format!("that commit alone: tribunal review --commit {said}")),
             ChangeError::Unknown { .. } => Complaint::usage(what)
                 .why(UNTOUCHED)

@@ -31,6 +31,9 @@ use crate::{
 use challenge::Sitting;
 use sparse::Tally;
 
+/// How the note of a finding ends that was repaired along with another: no landing of its own says so.
+const ALONG: &str = "(what it showed was gone with another repair)";
+
 #[derive(Debug)]
 pub struct Lines<W> {
     out: W,
@@ -224,7 +227,7 @@ impl<W: Write> Lines<W> {
                 self.line(4, &format!("{mark} {text}"))
             }
             Event::FindingMoved { finding, to, note } => match to {
-                Status::Fixed if note.starts_with("a person") => {
+                Status::Fixed if note.starts_with("a person") || note.ends_with(ALONG) => {
                     let text = self.screen.fit(16, note);
                     self.line(4, &format!("  {finding} is fixed: {text}"))
                 }

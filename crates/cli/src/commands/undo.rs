@@ -138,6 +138,8 @@ fn told(plan: &Plan, parked: &Parked, project: &Project, context: &Context) -> S
     }];
     for (path, parked) in parked {
         let [from, to] = [parked, Path::new(path)].map(|path| from_here(path, project, context));
+        // A name such as `-x` would be an option.
+        let to = if to.starts_with('-') { format!("./{to}") } else { to };
         lines
             .push(format!("parked what stood there: {}; to have it again: cp {from} {to}", parked.display()));
     }
