@@ -269,6 +269,24 @@ fn with_approve_each_a_patch_lands_on_a_person_s_word() {
 }
 
 #[test]
+fn an_approved_patch_outlives_a_fault_of_the_environment() {
+    let sandbox = approving();
+    sandbox.set("verify: [no-such-command-anywhere]");
+    sandbox.run(&["trust", "--yes"]);
+    sandbox.run(&["resume", "--reload"]);
+    answer(&sandbox, "approve", 5);
+    assert_eq!(sandbox.read("src/a.rs"), A);
+    // The command is there now; nobody is asked for the repair again.
+    let settings = sandbox.read("tribunal.yaml").replace("no-such-command-anywhere", "'true'");
+    sandbox.write("tribunal.yaml", &settings);
+    sandbox.run(&["trust", "--yes"]);
+    let ran = sandbox.run(&["resume", "--reload"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(sandbox.read("src/a.rs"), done(A));
+    assert!(!ran.err.contains("fixer for"), "{}", ran.err);
+}
+
+#[test]
 fn with_approve_each_a_rejected_patch_does_not_land() {
     let sandbox = approving();
     // The next one waits in its turn.

@@ -100,24 +100,37 @@ enum Try {
 
 /// None: a check was ended on the person's word; nothing has landed.
 pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<Reply> {
+    let Some(copy) = find_copy(&world.project.desk(&world.run, &landing.at.by), &landing.patch) else {
+        let detail = "the fixer's copy is gone or was changed after its answer".to_string();
+        return Some(refused(Refusal::Lost { detail }));
+    };
+    let folder = copy.folder().to_path_buf();
+    let reply = try_to(&world, landing, copy).await?;
+    // After a fault it is tried again; until then the copy stays.
+    if !matches!(reply, Reply::Failed { .. }) {
+        copies::release(&folder);
+    }
+    Some(reply)
+}
+
+async fn try_to(world: &Arc<World>, landing: Landing, copy: Copy) -> Option<Reply> {
+    let fault = |cause: io::Error| world_fault(format!("landing failed: {cause}"));
     let at = world.clone();
-    let candidate = match aside(move || candidate(&at, &landing).map(|found| (found, landing.verify))).await {
+    let found = aside(move || candidate(&at, &landing, copy).map(|found| (found, landing.verify))).await;
+    let (candidate, verify) = match found {
         Ok((Ok(candidate), verify)) => (Arc::new(candidate), verify),
         Ok((Err(why), _)) => return Some(refused(why)),
-        Err(cause) => return Some(world_fault(format!("landing failed: {cause}"))),
+        Err(cause) => return Some(fault(cause)),
     };
-    let (candidate, verify) = candidate;
-    let reply = match land(&world, &candidate, &verify).await {
-        Ok(reply) => reply,
-        Err(cause) if check::was_stopped(&cause) => return None,
+    match land(world, &candidate, &verify).await {
+        Ok(reply) => Some(reply),
+        Err(cause) if check::was_stopped(&cause) => None,
         Err(cause) => {
-            let (at, this) = (world.clone(), candidate.clone());
-            let left = aside(move || left_behind(&at, &this)).await.ok().flatten();
-            left.unwrap_or_else(|| world_fault(format!("landing failed: {cause}")))
+            let at = world.clone();
+            let left = aside(move || left_behind(&at, &candidate)).await.ok().flatten();
+            Some(left.unwrap_or_else(|| fault(cause)))
         }
-    };
-    copies::release(candidate.copy.folder());
-    Some(reply)
+    }
 }
 
 /// A landing that broke off is taken out again. What cannot be has landed, and is recorded as that.
@@ -175,12 +188,7 @@ async fn land(world: &Arc<World>, candidate: &Arc<Candidate>, verify: &[String])
 }
 
 /// The fixer's copy and what it may change, or why not.
-fn candidate(world: &World, landing: &Landing) -> io::Result<Result<Candidate, Refusal>> {
-    let desk = world.project.desk(&world.run, &landing.at.by);
-    let Some(copy) = find_copy(&desk, &landing.patch) else {
-        let detail = "the fixer's copy is gone or was changed after its answer".to_string();
-        return Ok(Err(Refusal::Lost { detail }));
-    };
+fn candidate(world: &World, landing: &Landing, copy: Copy) -> io::Result<Result<Candidate, Refusal>> {
     let changes = copy.changes()?;
     if changes.is_empty() {
         return Ok(Err(Refusal::Lost { detail: "it changes nothing".to_string() }));
