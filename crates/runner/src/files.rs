@@ -17,7 +17,7 @@ use tribunal_core::{
 use crate::{fault, project::Project};
 
 /// How our temporary files are called: this and who makes them.
-const TEMPORARY: &str = ".tribunal-tmp-";
+pub(crate) const TEMPORARY: &str = ".tribunal-tmp-";
 
 /// Temporary file in the same folder, sync, rename, sync the folder. Keeps the old file's permissions.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {

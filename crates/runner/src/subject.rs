@@ -95,6 +95,13 @@ pub(crate) fn is_plain(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
+/// The first part of a path that is a link: what is written there would come to stand somewhere else.
+pub(crate) fn link_on_the_way(root: &Path, path: &str) -> Option<String> {
+    let folders = Path::new(path).ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    let link = folders.filter(|folder| root.join(folder).is_symlink()).last()?;
+    Some(link.display().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,7 +34,7 @@ pub(super) struct Copier<'a> {
 impl<'a> Copier<'a> {
     pub fn new(source: &'a Source<'a>, tree: &'a Path) -> io::Result<Copier<'a>> {
         let begun = Stamp::of(&fs::metadata(tree)?).moment();
-        let seen = Seen::open(source.root.join(".tribunal/work/seen.json"), begun);
+        let seen = Seen::of(source.root, begun);
         let (remarks, files, whole, folder) = Default::default();
         Ok(Copier { source, tree, seen, remarks, files, whole, folder })
     }

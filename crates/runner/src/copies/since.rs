@@ -31,6 +31,8 @@ pub(crate) struct Moved {
 #[derive(Debug)]
 pub(crate) struct Watch {
     files: BTreeMap<String, Watched>,
+    /// Whether the copy has all that git lists. Known from the start: what lies beside a copy, an agent can reach.
+    whole: bool,
     /// In nanoseconds since 1970.
     begun: i64,
 }
@@ -44,7 +46,7 @@ struct Watched {
 impl Copy {
     /// Begins to watch the files that the copy was made from. What changed before is nobody's at work.
     pub fn watch(&self, root: &Path) -> io::Result<Watch> {
-        let seen = Seen::open(root.join(".tribunal/work/seen.json"), 0);
+        let seen = Seen::of(root, 0);
         let mut files = BTreeMap::new();
         for (path, copied) in self.seen()? {
             if let Some(stamp) = stamp_now(root, &path) {
@@ -53,36 +55,44 @@ impl Copy {
             }
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Watch { files, begun: i64::try_from(now.as_nanos()).unwrap_or(i64::MAX).saturating_sub(TICK_NS) })
+        let whole = self.record()?.whole;
+        Ok(Watch {
+            files,
+            whole,
+            begun: i64::try_from(now.as_nanos()).unwrap_or(i64::MAX).saturating_sub(TICK_NS),
+        })
     }
+}
 
+impl Watch {
     /// Reads only what has another stamp than before; one process, and none where the copy has only a part of the project.
-    pub fn moved_since(&self, root: &Path, watch: &Watch) -> io::Result<Vec<Moved>> {
+    pub fn moved(&self, root: &Path) -> Vec<Moved> {
         let mut moved = Vec::new();
-        for (path, was) in &watch.files {
+        for (path, was) in &self.files {
             let stamp = stamp_now(root, path);
             if stamp == Some(was.stamp) {
                 continue;
             }
-            let after = if stamp.is_some() { hash_now(root, path)? } else { None };
+            let after = stamp.map(|_| hash_now(root, path));
             if after.as_ref() != Some(&was.hash) {
                 moved.push(Moved { path: path.clone(), before: Some(was.hash.clone()), after });
             }
         }
-        if !watch.files.is_empty() && self.record()?.whole {
-            let listed = git::list(root).unwrap_or_default();
-            for listed in git::listed(&listed).filter(|listed| !listed.tracked) {
-                let Ok(path) = std::str::from_utf8(listed.path) else { continue };
-                if watch.files.contains_key(path) || is_never_copied(path) || is_passing(path) {
-                    continue;
-                }
-                let is_new = stamp_now(root, path).is_some_and(|stamp| !stamp.is_older_than(watch.begun));
-                if let (true, Some(after)) = (is_new, hash_now(root, path)?) {
-                    moved.push(Moved { path: path.to_string(), before: None, after: Some(after) });
-                }
+        if self.files.is_empty() || !self.whole {
+            return moved;
+        }
+        // Where git does not answer, nobody can say what is new.
+        let listed = git::list(root).unwrap_or_default();
+        for listed in git::listed(&listed).filter(|listed| !listed.tracked) {
+            let Ok(path) = std::str::from_utf8(listed.path) else { continue };
+            if self.files.contains_key(path) || is_never_copied(path) || is_passing(path) {
+                continue;
+            }
+            if stamp_now(root, path).is_some_and(|stamp| !stamp.is_older_than(self.begun)) {
+                moved.push(Moved { path: path.to_string(), before: None, after: Some(hash_now(root, path)) });
             }
         }
-        Ok(moved)
+        moved
     }
 }
 
@@ -91,22 +101,19 @@ fn stamp_now(root: &Path, path: &str) -> Option<Stamp> {
     fs::symlink_metadata(root.join(path)).ok().filter(fs::Metadata::is_file).map(|meta| Stamp::of(&meta))
 }
 
-fn hash_now(root: &Path, path: &str) -> io::Result<Option<Hash>> {
-    match files::hash_of(&root.join(path)) {
-        Ok(hash) => Ok(Some(hash)),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(cause) => Err(cause),
-    }
+/// What cannot be read any more is not as it was: nothing can be hidden so.
+pub(super) fn hash_now(root: &Path, path: &str) -> Hash {
+    files::hash_of(&root.join(path)).unwrap_or_else(|_| Hash::new("unreadable"))
 }
 
-/// What editors leave for a moment.
+/// What editors and Tribunal itself leave for a moment.
 fn is_passing(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
+    let starts = [".#", "#", files::TEMPORARY];
     let ends = ["~", ".swp", ".swo", ".tmp", ".bak", ".part"];
-    name.starts_with('.')
-        || name.starts_with('#')
+    starts.iter().any(|start| name.starts_with(start))
         || ends.iter().any(|end| name.ends_with(end))
-        || name == "4913"
+        || matches!(name, "4913" | ".DS_Store")
 }
 
 /// Removes the copies of a run that nobody waits for.

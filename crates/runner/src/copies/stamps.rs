@@ -74,7 +74,9 @@ struct Entry {
 }
 
 impl Seen {
-    pub fn open(path: PathBuf, begun: i64) -> Seen {
+    /// Of a project.
+    pub fn of(root: &Path, begun: i64) -> Seen {
+        let path = root.join(".tribunal/work/seen.json");
         let before = fs::read(&path).ok().and_then(|json| serde_json::from_slice(&json).ok());
         Seen { path, begun, before: before.unwrap_or_default(), now: BTreeMap::new() }
     }

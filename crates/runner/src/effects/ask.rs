@@ -106,7 +106,7 @@ fn charged(mut performed: Performed, lost: u32, usage: Usage) -> Performed {
 /// Where an agent works, and the person's tree as it was when it began.
 struct Bench {
     copy: Copy,
-    watch: Option<Watch>,
+    watch: Watch,
 }
 
 struct Prepared {
@@ -140,7 +140,8 @@ fn prepare(world: &World, key: &Key, task: &Task) -> Result<Prepared, String> {
     }
     let text = text(&copy, subject).map_err(|cause| format!("the copy of {}: {cause}", subject.title()))?;
     let template = world.project.template(&prompt::file_name(task.brief.role))?;
-    let watch = copy.watch(world.project.root()).ok();
+    let watch =
+        copy.watch(world.project.root()).map_err(|cause| format!("the copy cannot be read: {cause}"))?;
     Ok(Prepared { criteria: criteria(&copy, world, subject), bench: Bench { copy, watch }, text, template })
 }
 
@@ -263,7 +264,7 @@ fn read(
         decoded.usage = Usage::estimate(prompt_bytes, stdout.len());
     }
     let usage = decoded.usage;
-    let strayed = strays::since(world, copy, watch.as_ref());
+    let strayed = strays::since(world, copy, watch);
     let masked = world.masker.mask(&stdout).into_owned();
     let kind = match ended.how {
         How::Exited(0) => None,

@@ -27,7 +27,7 @@ use crate::{
     git, locks,
     merging::{Conflict, hunks, merge},
     refs,
-    subject::is_plain,
+    subject::{is_plain, link_on_the_way},
 };
 
 /// Whoever keeps changing the files while the checks run is let alone.
@@ -281,13 +281,6 @@ fn gutted(base: &str, theirs: &str) -> Option<(u32, u32)> {
     let (before, after) = (filled(base), filled(theirs));
     let is_gutted = before > 0 && (after == 0 || (before >= LONG_ENOUGH && after * 3 < before));
     is_gutted.then_some((before as u32, after as u32))
-}
-
-/// The first part of a path that is a link: what is written there would come to stand somewhere else.
-fn link_on_the_way(root: &Path, path: &str) -> Option<String> {
-    let folders = Path::new(path).ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-    let link = folders.filter(|folder| root.join(folder).is_symlink()).last()?;
-    Some(link.display().to_string())
 }
 
 fn is_executable(meta: &fs::Metadata) -> bool {

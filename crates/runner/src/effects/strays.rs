@@ -19,18 +19,14 @@ use crate::{
     locks,
     merging::merge,
     parking::park_file,
-    subject::is_plain,
+    subject::{is_plain, link_on_the_way},
 };
 
-/// What is not as it was when an agent began. Where the tree cannot be looked at, nothing is claimed.
-pub(super) fn since(world: &World, copy: &Copy, watch: Option<&Watch>) -> Vec<Stray> {
-    watch.and_then(|watch| look(world, copy, watch).ok()).unwrap_or_default()
-}
-
-fn look(world: &World, copy: &Copy, watch: &Watch) -> io::Result<Vec<Stray>> {
+/// What is not as it was when an agent began.
+pub(super) fn since(world: &World, copy: &Copy, watch: &Watch) -> Vec<Stray> {
     let own = own_folders(world);
     let mut strays = Vec::new();
-    for Moved { path, before, after } in copy.moved_since(world.project.root(), watch)? {
+    for Moved { path, before, after } in watch.moved(world.project.root()) {
         let ours = Checkpoints::is_known(&world.project, &path, after.as_ref());
         if ours || own.iter().any(|folder| path.starts_with(folder)) {
             continue;
@@ -39,7 +35,7 @@ fn look(world: &World, copy: &Copy, watch: &Watch) -> io::Result<Vec<Stray>> {
         stray.kept = keep(world, copy, &stray);
         strays.push(stray);
     }
-    Ok(strays)
+    strays
 }
 
 /// Folders that Tribunal writes into.
@@ -91,8 +87,11 @@ pub(super) fn restore(world: &World, stray: &Stray) -> Reply {
 
 fn put_back(world: &World, stray: &Stray) -> io::Result<Option<String>> {
     let real = world.project.root().join(&stray.path);
-    if !is_plain(&stray.path) || world.project.leads_out(&real).is_some() {
-        return Err(io::Error::other("it leads out of the project"));
+    if !is_plain(&stray.path) || real.is_symlink() {
+        return Err(io::Error::other("there is no such file any more"));
+    }
+    if let Some(link) = link_on_the_way(world.project.root(), &stray.path) {
+        return Err(io::Error::other(format!("it leads elsewhere: {link} is a link")));
     }
     let bytes = match &stray.before {
         Some(hash) => Some(

@@ -7,6 +7,7 @@ mod random;
 mod restore;
 mod seeds;
 mod stored;
+mod watch;
 mod work_tree;
 
 use std::{

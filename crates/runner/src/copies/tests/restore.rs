@@ -114,10 +114,10 @@ fn hashes_of_settled_files_are_remembered_and_those_of_fresh_ones_are_not() {
     let stamp = Stamp::of(&fs::metadata(place.root().join("a.md")).unwrap());
     let hash = Hash::new("known");
     let remember = |begun: i64| {
-        let mut seen = Seen::open(path.clone(), begun);
+        let mut seen = Seen::of(&place.root(), begun);
         seen.keep("a.md", stamp, &hash);
         seen.save().unwrap();
-        Seen::open(path.clone(), begun).hash("a.md", &stamp)
+        Seen::of(&place.root(), begun).hash("a.md", &stamp)
     };
     // Where we have no folder, none is made.
     assert_eq!(remember(i64::MAX), None);
