@@ -194,6 +194,14 @@ pub struct Claim {
     pub memory_saved: bool,
 }
 
+impl Claim {
+    /// What is said for a fixer that gets no further.
+    pub fn blocked(id: FindingId, note: String) -> Claim {
+        let (verification, files_modified) = Default::default();
+        Claim { id, said: Said::Blocked, note, verification, files_modified, memory_saved: false }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "said", rename_all = "snake_case")]
 pub enum Said {

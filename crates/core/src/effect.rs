@@ -138,9 +138,8 @@ pub struct FrozenFile {
 pub struct LandedFile {
     pub path: String,
     pub hunks: Vec<Hunk>,
-    /// As it is now; none: it was deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
+    /// As it is now.
+    pub text: String,
 }
 
 /// A file of the person's that changed while agents were at work, and not by a landing.

@@ -120,7 +120,7 @@ fn landed(files: Vec<LandedFile>) -> Reply {
 
 fn file(path: &str, old_start: u32, text: &str) -> LandedFile {
     let hunks = vec![Hunk { old_start, old_len: 1, new_len: 1 }];
-    LandedFile { path: path.into(), hunks, text: Some(text.into()) }
+    LandedFile { path: path.into(), hunks, text: text.into() }
 }
 
 fn live(settings: Settings, world: ScriptedWorld) -> (Ending, RunView, Trial<ScriptedWorld>) {
@@ -212,7 +212,7 @@ fn a_file_that_a_repair_made_is_under_review_from_then_on() {
     let made = LandedFile {
         path: "src/check.rs".into(),
         hunks: vec![Hunk { old_start: 1, old_len: 0, new_len: 1 }],
-        text: Some("fn check() {}\n".into()),
+        text: "fn check() {}\n".into(),
     };
     let fixed = fixes(vec![(FindingId(1), Said::Fixed), (FindingId(2), Said::Fixed)], true);
     let changed = vec![file("src/a.rs", 2, "fn limit() -> u64 {\n"), file("docs/b.md", 5, "# Notes\n"), made];

@@ -66,15 +66,20 @@ fn path(folder: &Path, what: &str) -> PathBuf {
     folder.join(format!("{}.lock", Hash::of(what.as_bytes()).short()))
 }
 
+fn open(folder: &Path, what: &str) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    // A lock that is a link was put there by somebody else, and leads who knows where.
+    options.custom_flags(NOFOLLOW).open(path(folder, what))
+}
+
 /// How long somebody may take to put files in their place.
 const LONGEST_PUT: Duration = Duration::from_secs(30);
 
 /// While it is held, nobody else of this project puts anything into the person's tree: between the last look at a file and its
 /// rename nothing of another run's may come.
 pub(crate) fn alone(folder: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).custom_flags(NOFOLLOW);
-    let file = options.open(path(folder, "the person's tree"))?;
+    let file = open(folder, "the person's tree")?;
     let began = Instant::now();
     loop {
         match file.try_lock() {
@@ -99,15 +104,7 @@ pub(crate) fn take(
     patience: Duration,
     waiting: &mut dyn FnMut(),
 ) -> Result<Lock, Locked> {
-    let open = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        // A lock that is a link was put there by somebody else, and leads who knows where.
-        .custom_flags(NOFOLLOW)
-        .open(path(folder, what));
-    let mut file = open.map_err(Locked::Failed)?;
+    let mut file = open(folder, what).map_err(Locked::Failed)?;
     let began = Instant::now();
     let mut told = false;
     loop {

@@ -49,11 +49,6 @@ pub fn is_touched(place: &Place, touched: &[Touched]) -> bool {
     })
 }
 
-/// Which lines a unified diff touched.
-pub fn touched(diff: &str) -> Vec<Touched> {
-    read(diff).into_iter().map(|file| file.touched).collect()
-}
-
 /// Reads a unified diff. What is no header, hunk or changed line is overlooked.
 pub fn read(diff: &str) -> Vec<InFile> {
     let mut files: Vec<InFile> = Vec::new();
@@ -169,7 +164,7 @@ mod tests {
     #[test]
     fn a_diff_says_which_lines_it_touched() {
         let found: Vec<(String, Vec<(u32, u32)>)> =
-            touched(DIFF).into_iter().map(|one| (one.file, one.lines)).collect();
+            read(DIFF).into_iter().map(|one| (one.touched.file, one.touched.lines)).collect();
         let expected = [
             ("src/a.rs".to_string(), alloc::vec![(10, 12), (14, 14), (42, 43)]),
             ("b.md".to_string(), alloc::vec![(1, 1)]),

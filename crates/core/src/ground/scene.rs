@@ -93,11 +93,6 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The place of a claim's evidence, or why there is none.
-    pub fn place(&self, raised: &Raised) -> Result<Place, String> {
-        self.find(raised).map(|found| found.place)
-    }
-
     fn quote(&self, raised: &Raised) -> Result<Grounded, String> {
         let named = |ground: &&Ground<'_>| raised.file.as_ref().is_some_and(|file| ground.is_called(file));
         if let Some(ground) = self.files.iter().find(named) {
@@ -203,9 +198,6 @@ impl<'a> Scene<'a> {
 
     /// Whether what was missing is there: under its heading, or in the file that the heading names.
     pub fn says(&self, heading: &str, terms: &[String]) -> bool {
-        if self.is_one_file() && self.files[0].says(heading, terms) {
-            return true;
-        }
         self.files.iter().any(|ground| ground.says(heading, terms))
     }
 

@@ -315,15 +315,7 @@ async fn circle(host: &dyn Host, court: &mut Court, key: &Key, hand: &[FindingId
         if let Some(step) = steps.into_iter().find(|step| step.note.starts_with("not landed: ")) {
             note.push_str(&format!("; {}", step.note));
         }
-        let claim = Claim {
-            id,
-            said: Said::Blocked,
-            note,
-            verification: String::new(),
-            files_modified: Vec::new(),
-            memory_saved: false,
-        };
-        block(host, court, key, &claim).await?;
+        block(host, court, key, &Claim::blocked(id, note)).await?;
     }
     Ok(())
 }

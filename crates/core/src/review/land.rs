@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    brief::{Claim, Patch, Said},
+    brief::{Claim, Patch},
     decision::Decision,
     effect::{Effect, Hunk, LandedFile, Refusal, Reply},
     event::Event,
@@ -179,7 +179,7 @@ async fn bring_in(
     match host.perform(key, effect).await? {
         Reply::Landed { hunks, text, hash, files } => {
             let files = match settings.subject.path() {
-                Some(path) => vec![LandedFile { path: path.into(), hunks, text: Some(text) }],
+                Some(path) => vec![LandedFile { path: path.into(), hunks, text }],
                 None => files,
             };
             let hunks = files.iter().flat_map(|file| &file.hunks);
@@ -224,15 +224,7 @@ async fn refuse(
             let note = format!(
                 "{note}, for the second time. There stands: {ours:?}; the fixer would have: {theirs:?}"
             );
-            let claim = Claim {
-                id,
-                said: Said::Blocked,
-                note,
-                verification: String::new(),
-                files_modified: Vec::new(),
-                memory_saved: false,
-            };
-            block(host, court, by, &claim).await?;
+            block(host, court, by, &Claim::blocked(id, note)).await?;
         }
     }
     reopen(host, court, &findings, &note);
@@ -242,11 +234,12 @@ async fn refuse(
 /// After a landing: which claims does the change bear out?
 fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed: &[LandedFile]) {
     let subject = host.settings().subject.clone();
-    let texts = landed.iter().filter_map(|file| Some((file.path.as_str(), file.text.as_deref()?)));
     let scene = match (subject.path(), landed) {
-        (Some(_), [LandedFile { text: Some(text), .. }]) => Scene::of(&subject, text, &[]),
+        (Some(_), [file]) => Scene::of(&subject, &file.text, &[]),
         (Some(_), _) => None,
-        (None, _) => Some(Scene::of_files(texts)),
+        (None, _) => {
+            Some(Scene::of_files(landed.iter().map(|file| (file.path.as_str(), file.text.as_str()))))
+        }
     };
     let landing = Landing { files: landed, scene: scene.as_ref(), one_file: subject.path().is_some() };
     for claim in fixed {
@@ -294,10 +287,8 @@ impl Landing<'_> {
                 && scene.holds_in(finding.place.as_ref(), &finding.evidence);
         }
         let place = finding.place.as_ref();
-        let changed =
-            place.is_none_or(|place| self.one_file || self.files.iter().any(|f| f.path == place.file));
-        let deleted = place.is_some_and(|place| !self.one_file && !scene.has(&place.file));
-        changed && (deleted || !scene.holds_in(place, &finding.evidence))
+        let changed = place.is_none_or(|place| self.one_file || scene.has(&place.file));
+        changed && !scene.holds_in(place, &finding.evidence)
     }
 
     /// Whether what was missing is there now. What is missing in a file of a change may be supplied beside it: a test, say.

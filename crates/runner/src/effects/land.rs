@@ -463,7 +463,7 @@ fn landed(world: &World, merged: &[Merged]) -> Reply {
     let files = merged.iter().map(|file| LandedFile {
         path: file.path.clone(),
         hunks: file.landed.clone().unwrap_or_default(),
-        text: Some(file.after.clone()),
+        text: file.after.clone(),
     });
     Reply::Landed {
         hunks: Vec::new(),

@@ -199,7 +199,7 @@ impl Scene {
 fn stands_as_said(tree: &Tree, before: &Items, after: &Items, files: &[LandedFile]) {
     let mut due = before.clone();
     for LandedFile { path, hunks: said, text } in files {
-        let text = text.clone().unwrap();
+        let text = text.clone();
         let (old, executable) = match before.get(path) {
             Some(Item::File(bytes, executable)) => (String::from_utf8(bytes.clone()).unwrap(), *executable),
             None => (String::new(), tree.made[&NEW.iter().position(|new| new == path).unwrap()]),
@@ -246,7 +246,7 @@ proptest! {
                 stands_as_said(&tree, &before, &after, files);
                 prop_assert_eq!(files.len(), texts.len());
                 for file in files {
-                    prop_assert!(texts[&file.path].contains(file.text.as_ref().unwrap()), "{:?}", file);
+                    prop_assert!(texts[&file.path].contains(&file.text), "{:?}", file);
                 }
                 // Twice is once.
                 prop_assert_eq!(&scene.land(), &reply);
