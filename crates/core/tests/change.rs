@@ -8,15 +8,14 @@ use tribunal_core::{
     ground::{Grounded, Scene},
     ids::{FindingId, Hash},
     level::Level,
-    reason::{Ending, Reason},
+    reason::Reason,
     settings::Settings,
     subject::{Change, Changed, Subject},
-    view::RunView,
 };
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{self, findings, fixes},
-    trial::{Life, Trial, review_workflow as workflow},
+    trial::reviewed as live,
 };
 
 const A: &str =
@@ -121,15 +120,6 @@ fn landed(files: Vec<LandedFile>) -> Reply {
 fn file(path: &str, old_start: u32, text: &str) -> LandedFile {
     let hunks = vec![Hunk { old_start, old_len: 1, new_len: 1 }];
     LandedFile { path: path.into(), hunks, text: text.into() }
-}
-
-fn live(settings: Settings, world: ScriptedWorld) -> (Ending, RunView, Trial<ScriptedWorld>) {
-    let mut trial = Trial::new(settings, world, 1);
-    let ending = match trial.live(workflow, None) {
-        Life::Done(ending) | Life::Parked(ending) => ending,
-        other => panic!("{other:?}"),
-    };
-    (ending, RunView::of(&trial.journal), trial)
 }
 
 fn two_flaws() -> ScriptedWorld {

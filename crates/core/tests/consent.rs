@@ -10,12 +10,11 @@ use tribunal_core::{
     level::Level,
     reason::{Ending, Reason},
     settings::Settings,
-    view::RunView,
 };
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{self, conflict, findings, fixes, flawed_text, frozen, landed, raised},
-    trial::{Life, Trial, review_workflow as workflow},
+    trial::Trial,
 };
 
 const F1: FindingId = FindingId(1);
@@ -44,14 +43,6 @@ fn repaired() -> Reply {
     landed("# Plan\n", vec![Hunk { old_start: 5, old_len: 1, new_len: 0 }])
 }
 
-fn lives(trial: &mut Trial<ScriptedWorld>) -> (Ending, RunView) {
-    let ending = match trial.live(workflow, None) {
-        Life::Done(ending) | Life::Parked(ending) => ending,
-        other => panic!("{other:?}"),
-    };
-    (ending, RunView::of(&trial.journal))
-}
-
 fn says(choice: &str) -> Reply {
     let answer = Answer { choice: choice.into(), note: String::new() };
     Reply::Requests { requests: vec![Request::Answer { decision: DecisionId::new("D1"), answer }] }
@@ -65,14 +56,14 @@ fn performed(trial: &Trial<ScriptedWorld>, key: &str) -> bool {
 fn with_approve_each_nothing_lands_before_a_person_says_yes() {
     let world = raises_one().on("round-1/fix-1/approved/D1", repaired());
     let mut trial = Trial::new(with_approval(), world, 1);
-    let (ending, view) = lives(&mut trial);
+    let (ending, view) = trial.review();
     assert_eq!(ending, Ending::new(Reason::Blocked, "1 patch is to be approved"));
     assert_eq!(view.findings[&F1].status, Status::Blocked { decision: DecisionId::new("D1") });
     assert!(!trial.world.performed.iter().any(|key| key.ends_with("/land")), "{:?}", trial.world.performed);
     assert!(!performed(&trial, "round-2/freeze"), "no round is paid for while a patch waits");
 
     trial.world = core::mem::take(&mut trial.world).on("wait", says("approve"));
-    let (ending, view) = lives(&mut trial);
+    let (ending, view) = trial.review();
     assert_eq!(ending.reason, Reason::GoalMet, "{ending:?}");
     assert_eq!(view.findings[&F1].status, Status::Fixed);
     assert!(performed(&trial, "round-1/fix-1/approved/D1"));
@@ -82,9 +73,9 @@ fn with_approve_each_nothing_lands_before_a_person_says_yes() {
 fn a_rejected_patch_goes_back_to_a_fixer_with_what_was_said() {
     let world = raises_one();
     let mut trial = Trial::new(with_approval(), world, 1);
-    lives(&mut trial);
+    trial.review();
     trial.world = core::mem::take(&mut trial.world).once("wait", says("reject"));
-    let (ending, view) = lives(&mut trial);
+    let (ending, view) = trial.review();
     // The next fixer's patch waits in its turn.
     assert_eq!(ending, Ending::new(Reason::Blocked, "1 patch is to be approved"));
     assert_eq!(view.findings[&F1].status, Status::Blocked { decision: DecisionId::new("D2") });
@@ -105,7 +96,7 @@ fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
         .on("round-1/fix-1/fix/1/land", refused())
         .on("round-1/fix-2/fix/1", fixes(vec![(F1, Said::Fixed)], true))
         .on("round-1/fix-2/fix/1/land", refused());
-    let (_, view) = lives(&mut Trial::new(alone(), world, 1));
+    let (_, view) = Trial::new(alone(), world, 1).review();
     let asked = view.waiting().next().unwrap();
     assert!(matches!(asked.about, About::Blocked { finding: F1 }), "{asked:?}");
     assert!(asked.question.contains("mine") && asked.question.contains("the fixer's"), "{}", asked.question);
@@ -132,7 +123,7 @@ fn one_strays() -> ScriptedWorld {
 #[test]
 fn a_file_that_changed_past_the_copies_is_asked_about_once_and_keeps_the_run_from_being_resolved() {
     let mut trial = Trial::new(alone(), one_strays(), 1);
-    let (ending, view) = lives(&mut trial);
+    let (ending, view) = trial.review();
     assert_eq!(ending, Ending::new(Reason::Blocked, "1 file changed past the copies"));
     let asked: Vec<&str> = view.waiting().map(|decision| decision.question.as_str()).collect();
     assert_eq!(
@@ -142,7 +133,7 @@ fn a_file_that_changed_past_the_copies_is_asked_about_once_and_keeps_the_run_fro
     assert_eq!(view.findings[&F1].status, Status::Fixed, "the work went on meanwhile");
 
     trial.world = core::mem::take(&mut trial.world).on("wait", says("keep"));
-    let (ending, _) = lives(&mut trial);
+    let (ending, _) = trial.review();
     assert_eq!(ending.reason, Reason::GoalMet);
     assert!(!trial.world.performed.iter().any(|key| key.starts_with("restore")));
 }
@@ -150,10 +141,10 @@ fn a_file_that_changed_past_the_copies_is_asked_about_once_and_keeps_the_run_fro
 #[test]
 fn what_a_person_wants_back_is_put_back() {
     let mut trial = Trial::new(alone(), one_strays(), 1);
-    lives(&mut trial);
+    trial.review();
     let back = Reply::Restored { parked: Some(".tribunal/parked/x/1-main.rs".into()) };
     trial.world = core::mem::take(&mut trial.world).on("wait", says("restore")).on("restore-1", back);
-    let (ending, _) = lives(&mut trial);
+    let (ending, _) = trial.review();
     assert_eq!(ending.reason, Reason::GoalMet);
     let asked = trial.journal.iter().find_map(|entry| match &entry.event {
         Event::EffectStarted { effect: Effect::Restore { stray }, .. } => Some(stray.path.clone()),
@@ -183,7 +174,7 @@ fn many_files_that_changed_at_once_are_one_question() {
         raises_one().on("round-1/review/adversarial", reply).on("round-1/fix-1/fix/1/land", repaired())
     };
     for (count, questions) in [(3, 3), (4, 1), (500, 1)] {
-        let (ending, view) = lives(&mut Trial::new(alone(), many(count), 1));
+        let (ending, view) = Trial::new(alone(), many(count), 1).review();
         assert_eq!(view.waiting().count(), questions, "{count}");
         assert_eq!(ending.detail, format!("{count} files changed past the copies"));
     }
@@ -196,15 +187,15 @@ fn what_cannot_be_put_back_is_not_offered_and_a_failed_try_is_asked_about_again(
     if let Reply::Agent(answer) = &mut reply {
         answer.strayed = vec![lost];
     }
-    let (_, view) = lives(&mut Trial::new(alone(), raises_one().on("round-1/review/adversarial", reply), 1));
+    let (_, view) = Trial::new(alone(), raises_one().on("round-1/review/adversarial", reply), 1).review();
     let asked = view.waiting().next().unwrap();
     assert!(!asked.allows("restore") && asked.question.contains("is not to be had any more"), "{asked:?}");
 
     let mut trial = Trial::new(alone(), one_strays(), 1);
-    lives(&mut trial);
+    trial.review();
     let failed = samples::failed(tribunal_core::reason::FaultKind::World);
     trial.world = core::mem::take(&mut trial.world).once("wait", says("restore")).on("restore-1", failed);
-    let (ending, view) = lives(&mut trial);
+    let (ending, view) = trial.review();
     assert_eq!(ending.reason, Reason::Blocked, "{ending:?}");
     assert!(view.waiting().next().unwrap().question.contains("was not put back"));
 }
@@ -220,6 +211,6 @@ fn a_file_is_asked_about_once_however_often_it_changes() {
         reply
     };
     let world = one_strays().on("round-1/fix-1/fix/1", strays_with("something else"));
-    let (_, view) = lives(&mut Trial::new(alone(), world, 1));
+    let (_, view) = Trial::new(alone(), world, 1).review();
     assert_eq!(view.waiting().count(), 1);
 }

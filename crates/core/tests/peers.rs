@@ -7,14 +7,13 @@ use tribunal_core::{
     finding::{Severity, Status},
     ids::FindingId,
     level::Level,
-    reason::{Ending, FaultKind, Outcome, Reason},
+    reason::{FaultKind, Outcome, Reason},
     settings::Settings,
-    view::RunView,
 };
 use tribunal_testkit::{
     ScriptedWorld,
     samples::{self, failed, findings, fixes, flawed_text, frozen, landed, raised},
-    trial::{Life, Trial, review_workflow as workflow},
+    trial::{Life, review_workflow as workflow, reviewed as live},
 };
 
 const F1: FindingId = FindingId(1);
@@ -27,15 +26,6 @@ fn raises_one() -> ScriptedWorld {
     ScriptedWorld::default()
         .on("round-1/freeze", frozen(&flawed_text(1)))
         .on("round-1/review/adversarial", findings(vec![raised(1, Severity::High)]))
-}
-
-fn live(settings: Settings, world: ScriptedWorld) -> (Ending, RunView, Trial<ScriptedWorld>) {
-    let mut trial = Trial::new(settings, world, 1);
-    let ending = match trial.live(workflow, None) {
-        Life::Done(ending) | Life::Parked(ending) => ending,
-        other => panic!("{other:?}"),
-    };
-    (ending, RunView::of(&trial.journal), trial)
 }
 
 /// An answer that has words but no list.

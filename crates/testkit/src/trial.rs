@@ -14,6 +14,7 @@ use tribunal_core::{
     review::review,
     settings::Settings,
     stamp::Stamp,
+    view::RunView,
 };
 
 use crate::dice::Dice;
@@ -240,4 +241,21 @@ pub fn started(journal: &[Entry]) -> Vec<Key> {
         _ => None,
     });
     keys.collect()
+}
+
+impl<W: World> Trial<W> {
+    /// One life of a review: how it ended or parked, and the run as people see it then. Any other end is a bug a test must show.
+    pub fn review(&mut self) -> (Ending, RunView) {
+        match self.live(review_workflow, None) {
+            Life::Done(ending) | Life::Parked(ending) => (ending, RunView::of(&self.journal)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The first life of a review, with the trial to go on with.
+pub fn reviewed<W: World>(settings: Settings, world: W) -> (Ending, RunView, Trial<W>) {
+    let mut trial = Trial::new(settings, world, 1);
+    let (ending, view) = trial.review();
+    (ending, view, trial)
 }
