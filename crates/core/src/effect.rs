@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     brief::{AgentReply, Task},
     decision::{Answer, Decision},
+    fault::Fault,
     finding::Severity,
-    ids::{DecisionId, FindingId, Hash, Key},
+    ids::{AgentName, DecisionId, FindingId, Hash, Key},
     limits::Usage,
-    reason::{Ending, Fault},
+    reason::Ending,
     subject::Subject,
 };
 
@@ -41,6 +42,8 @@ pub enum Effect {
     Wait { ending: Ending },
     /// Let time pass.
     Sleep { ms: u64 },
+    /// Let time pass until an agent may be asked again, by the wall clock: however often the run is resumed meanwhile.
+    AwaitReset { agent: AgentName, until_ms: u64, why: String },
 }
 
 /// A file that Tribunal owns; its name is chosen by the runner's rules.

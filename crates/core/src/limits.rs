@@ -64,6 +64,9 @@ pub struct Usage {
     /// The agent said nothing; we counted what went in and out.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub estimated: bool,
+    /// The cost is what it would have been by the token; a subscription paid for it.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub notional: bool,
 }
 
 impl Usage {
@@ -88,6 +91,7 @@ impl Usage {
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
             cost,
             estimated: self.estimated || other.estimated,
+            notional: self.notional || other.notional,
         }
     }
 

@@ -8,10 +8,10 @@ use tribunal_core::{
     decision::{Answer, Decision},
     desk::Ask,
     effect::{Change, Effect, Hunk, OwnFile, Refusal, Reply, Request, Stray},
+    fault::FaultKind,
     finding::{Evidence, Severity},
     ids::{FindingId, Hash},
     level::Role,
-    reason::FaultKind,
 };
 
 use crate::{
@@ -327,7 +327,7 @@ impl World for RandomWorld {
                 }
                 Reply::Posted
             }
-            Effect::Sleep { .. } => Reply::Slept,
+            Effect::Sleep { .. } | Effect::AwaitReset { .. } => Reply::Slept,
             Effect::Inbox => Reply::Requests { requests: self.requests() },
             Effect::Wait { ending } => {
                 let mut requests = self.requests();

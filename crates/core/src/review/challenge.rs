@@ -14,13 +14,14 @@ use crate::{
     },
     decision::Decision,
     event::Event,
+    fault::{Fault, FaultKind},
     finding::{Dismissal, Evidence, Finding, Severity, Status},
     ground::Scene,
     host::{Host, Parked},
     ids::{AgentName, FindingId, Key},
     level::Role,
     limits::{Spent, Usage, guard},
-    reason::{Ending, Fault, FaultKind},
+    reason::Ending,
     review::{
         Court,
         consult::{Consulted, consult},
@@ -185,13 +186,8 @@ fn task(court: &Court, host: &dyn Host, bench: &Bench<'_>, batch: &Batch) -> Tas
         surroundings: court.surroundings(host),
         ..Brief::new(Role::Challenger, court.subject(settings), court.round)
     };
-    Task {
-        agent: batch.agent.clone(),
-        brief,
-        place: Workplace::Frozen { by: bench.frozen.clone() },
-        timeout_ms: settings.tasks.reviewer_timeout_ms,
-        recent: vec![],
-    }
+    let place = Workplace::Frozen { by: bench.frozen.clone() };
+    Task::new(batch.agent.clone(), brief, place, settings.tasks.reviewer_timeout_ms)
 }
 
 async fn ask(

@@ -8,10 +8,10 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     brief::{AgentReply, Content, Task},
     effect::{Effect, Reply, Stray},
+    fault::{Fault, FaultKind},
     host::{Host, Parked},
     ids::{AgentName, Key},
     limits::{Spent, Tried, Usage, backoff_ms, budget, task_ms},
-    reason::{Fault, FaultKind},
     seating,
 };
 
