@@ -114,9 +114,16 @@ fn stuck_is_more_than_five_lines_that_report_an_error() {
 
 #[test]
 fn shapes_are_recognised_and_only_the_agents_words_are_read() {
-    let claude = r#"{"type":"system","subtype":"init","session_id":"s-1"}
-{"type":"assistant","message":{"content":[{"type":"text","text":"Working."},{"type":"tool_use","name":"Bash","input":{"command":"npm test"}}]},"session_id":"s-1"}
-{"type":"result","subtype":"success","is_error":false,"result":"---RALPH_STATUS---\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---","session_id":"s-1","permission_denials":[{"tool_name":"Bash","tool_input":{"command":"rm x"}}]}"#;
+    let claude = concat!(
+        r#"{"type":"system","subtype":"init","session_id":"s-1"}"#,
+        "\n",
+        r#"{"type":"assistant","message":{"content":[{"type":"text","text":"Working."},"#,
+        r#"{"type":"tool_use","name":"Bash","input":{"command":"npm test"}}]},"session_id":"s-1"}"#,
+        "\n",
+        r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","#,
+        r#""result":"---RALPH_STATUS---\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---","#,
+        r#""permission_denials":[{"tool_name":"Bash","tool_input":{"command":"rm x"}}]}"#,
+    );
     let codex = r#"{"type":"thread.started","thread_id":"t-1"}
 {"type":"item.completed","item":{"type":"agent_message","text":"All tasks complete"}}
 {"type":"turn.completed","usage":{}}"#;
@@ -124,7 +131,7 @@ fn shapes_are_recognised_and_only_the_agents_words_are_read() {
 {"type":"text","sessionID":"ses_1","part":{"type":"text","text":"Nothing to do."}}
 {"type":"step_finish","sessionID":"ses_1","part":{"reason":"stop"}}"#;
     let cursor = r#"{"type":"system","subtype":"init","session_id":"c-1"}
-{"type":"tool_call","subtype":"completed","tool_call":{"shellToolCall":{"args":{"command":"pytest"},"result":{"success":{"stdout":"ok"}}}}}
+{"type":"tool_call","tool_call":{"shellToolCall":{"args":{"command":"pytest"},"result":{"success":{"stdout":"ok"}}}}}
 {"type":"result","subtype":"success","is_error":false,"result":"Looked at it.","session_id":"c-1"}"#;
     let object = r#"{"result":"ok","sessionId":"o-1","metadata":{"exit_signal":true,"files_changed":3}}"#;
     for (text, shape, session, done) in [
