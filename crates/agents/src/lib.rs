@@ -11,6 +11,8 @@ pub mod analysis;
 pub mod answer;
 pub mod clients;
 pub mod driver;
+pub mod faults;
+pub mod limits;
 pub mod prompt;
 pub mod replay;
 mod sessions;
