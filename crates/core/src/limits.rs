@@ -176,7 +176,6 @@ pub struct Waited {
 }
 
 impl Waited {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls it with")]
     fn is_nothing(&self) -> bool {
         *self == Waited::default()
     }

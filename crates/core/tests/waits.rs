@@ -1,6 +1,7 @@
 //! What follows from an agent's fault: the same again, a wait, another agent, or a person.
 
 use tribunal_core::{
+    brief::Session,
     effect::{Effect, Reply},
     event::Event,
     fault::{FaultKind, Rule},
@@ -258,4 +259,48 @@ fn when_no_challenger_can_be_asked_nothing_is_repaired_and_nothing_is_charged() 
         ending.detail
     );
     assert!(!started(&trial.journal).iter().any(|key| key.as_str().contains("/fix-")));
+}
+
+/// The client kept the talk.
+fn kept(mut reply: Reply, at_ms: u64) -> Reply {
+    if let Reply::Agent(answer) = &mut reply {
+        answer.session = Some(Box::new(Session { id: "talk".into(), total: answer.usage, at_ms }));
+    }
+    reply
+}
+
+/// Under which key whose talk was gone on with.
+fn talks(trial: &Trial<ScriptedWorld>) -> Vec<(String, bool)> {
+    let tasks = trial.journal.iter().filter_map(|entry| match &entry.event {
+        Event::EffectStarted { key, effect: Effect::Ask { task }, .. } => {
+            Some((key.as_str().strip_prefix(SEAT)?.to_string(), task.session.is_some()))
+        }
+        _ => None,
+    });
+    tasks.collect()
+}
+
+#[test]
+fn what_was_wrong_with_an_answer_is_said_in_the_same_talk() {
+    let first = || kept(samples::unreadable(), 1_000_000);
+    let (_, _, trial) = reviewed(alone(), world().on(SEAT, first()).on(&format!("{SEAT}/again"), one()));
+    assert_eq!(talks(&trial), [(String::new(), false), ("/again".into(), true)]);
+
+    // After a day nobody remembers.
+    let stale = kept(samples::unreadable(), 0);
+    let mut trial = Trial::new(alone(), world().on(SEAT, stale).on(&format!("{SEAT}/again"), one()), 1);
+    trial.waited_ms = Session::EXPIRES_MS;
+    trial.review();
+    assert_eq!(talks(&trial), [(String::new(), false), ("/again".into(), false)]);
+}
+
+#[test]
+fn a_talk_that_the_client_has_forgotten_is_begun_anew() {
+    let script = world()
+        .on(SEAT, kept(samples::unreadable(), 1_000_000))
+        .on(&format!("{SEAT}/again"), failed(FaultKind::Exited { code: 1 }))
+        .on(&format!("{SEAT}/anew"), one());
+    let (ending, _, trial) = reviewed(alone(), script);
+    assert_eq!(talks(&trial), [(String::new(), false), ("/again".into(), true), ("/anew".into(), false)]);
+    assert_eq!(ending.reason, Reason::ReviewOnly);
 }

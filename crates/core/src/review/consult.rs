@@ -159,6 +159,11 @@ impl Asking<'_> {
 
     /// The agent failed. `Some`: under which key it, or another one, is asked next.
     async fn failed(&mut self, fault: Fault) -> Result<Option<Key>, Parked> {
+        if !matches!(fault.rule(), Rule::Wait | Rule::Stop) && self.task.session.take().is_some() {
+            // The client may have forgotten the talk: it is begun anew, with all that there is to say.
+            self.came.fault = Some(fault);
+            return Ok(Some(self.key.child("anew")));
+        }
         let fault = self.broken(&fault).unwrap_or(fault);
         let agent = self.task.agent.clone();
         let tried = match fault.rule() {
