@@ -7,6 +7,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     brief::{AgentReply, Content, Task},
+    client::Job,
     effect::{Effect, Reply, Stray},
     fault::{Fault, FaultKind},
     host::{Host, Parked},
@@ -60,6 +61,7 @@ pub(super) async fn consult(
 ) -> Result<Consulted, Parked> {
     let mut came = Consulted::default();
     let own_ms = task.timeout_ms;
+    let job = Job::of(task.brief.role);
     let mut spent = spent.clone();
     for key in [key.clone(), key.child("again")] {
         let first = came.usages.is_empty();
@@ -99,7 +101,7 @@ pub(super) async fn consult(
                     break;
                 }
                 if first {
-                    let other = seating::stand_in(host.settings(), &task.agent, &spent.failing);
+                    let other = seating::stand_in(host.settings(), job, &task.agent, &spent.failing);
                     if other != task.agent && host.patched("stand-in") {
                         task.agent = other;
                     }
