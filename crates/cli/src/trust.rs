@@ -43,7 +43,7 @@ impl Item {
                 DriverSpec::Command { argv } => {
                     Some(Item::Agent { name: agent.name.as_str().to_string(), argv: argv.clone() })
                 }
-                DriverSpec::Replay { .. } => None,
+                DriverSpec::Replay { .. } | DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => None,
             });
         let verify = settings.verify.iter().map(|command| Item::Verify { command: command.clone() });
         agents.chain(verify).collect()

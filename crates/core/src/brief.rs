@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    client::Size,
     context::Context,
     effect::Stray,
     finding::{Evidence, Finding, Severity},
@@ -157,6 +158,37 @@ pub struct Task {
     /// Earlier outputs, given while everything stood as it stands now: a new one that says the same goes in a circle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recent: Vec<Hash>,
+    /// How much model it is worth; none: whatever the agent takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// The talk to go on with; none: a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Box<Session>>,
+}
+
+impl Task {
+    pub fn new(agent: AgentName, brief: Brief, place: Workplace, timeout_ms: u64) -> Task {
+        Task { agent, brief, place, timeout_ms, recent: Vec::new(), size: None, session: None }
+    }
+}
+
+/// A talk with an agent that its client has kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Session {
+    pub id: String,
+    /// All that it has used so far: clients count on from there.
+    pub total: Usage,
+    /// Wall time of the last answer in it.
+    pub at_ms: u64,
+}
+
+impl Session {
+    /// Clients forget, and what was said a day ago is about another text.
+    pub const EXPIRES_MS: u64 = 24 * 3_600_000;
+
+    pub fn is_fresh(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.at_ms) < Session::EXPIRES_MS
+    }
 }
 
 /// A finding as a reviewer raised it: a claim, not yet grounded.
@@ -337,6 +369,9 @@ pub struct AgentReply {
     /// What was written past the agent's copy, by it or by somebody else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strayed: Vec<Stray>,
+    /// The talk, if the client kept it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Box<Session>>,
 }
 
 /// What a fixer changed in its copy.

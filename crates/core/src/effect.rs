@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     brief::{AgentReply, Task},
     decision::{Answer, Decision},
+    fault::Fault,
     finding::Severity,
-    ids::{DecisionId, FindingId, Hash, Key},
+    ids::{AgentName, DecisionId, FindingId, Hash, Key},
     limits::Usage,
-    reason::{Ending, Fault},
+    reason::Ending,
     subject::Subject,
 };
 
@@ -41,6 +42,8 @@ pub enum Effect {
     Wait { ending: Ending },
     /// Let time pass.
     Sleep { ms: u64 },
+    /// Let time pass until an agent may be asked again, by the wall clock: however often the run is resumed meanwhile.
+    AwaitReset { agent: AgentName, until_ms: u64, why: String },
 }
 
 /// A file that Tribunal owns; its name is chosen by the runner's rules.
@@ -233,12 +236,14 @@ pub enum Change {
 }
 
 impl Effect {
-    /// Whether it asks for the same thing, whatever time it is given for it: what is left of a run's time depends on its
-    /// limits, and a person may change those. A file of ours is the same file however a newer build words it.
+    /// Whether it asks for the same thing, whatever time and model it is given for it, in whichever talk: what is left of
+    /// a run's time depends on its limits, and a person may change those. A file of ours is the same file however a newer
+    /// build words it.
     pub fn wants_the_same_as(&self, other: &Effect) -> bool {
         match (self, other) {
             (Effect::Ask { task: one }, Effect::Ask { task: other }) => {
-                *one == Task { timeout_ms: one.timeout_ms, ..other.clone() }
+                let (timeout_ms, size, session) = (one.timeout_ms, one.size, one.session.clone());
+                *one == Task { timeout_ms, size, session, ..other.clone() }
             }
             (Effect::Write { file: one, .. }, Effect::Write { file: other, .. }) => one == other,
             (one, other) => one == other,

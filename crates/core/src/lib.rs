@@ -13,12 +13,14 @@ extern crate alloc;
 
 pub mod brief;
 pub mod challenge;
+pub mod client;
 pub mod confidence;
 pub mod context;
 pub mod decision;
 pub mod desk;
 pub mod effect;
 pub mod event;
+pub mod fault;
 pub mod finding;
 pub mod ground;
 pub mod host;

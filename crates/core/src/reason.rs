@@ -169,60 +169,6 @@ impl Ending {
     }
 }
 
-/// What went wrong with an agent or the world.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "fault", rename_all = "snake_case")]
-pub enum FaultKind {
-    NotInstalled,
-    CannotStart,
-    Exited {
-        code: i32,
-    },
-    Killed {
-        signal: i32,
-    },
-    TimedOut,
-    /// It gave no sign of life.
-    Silent,
-    Flood,
-    Malformed,
-    /// The subject or the project could not be read or written.
-    World,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Fault {
-    #[serde(flatten)]
-    pub kind: FaultKind,
-    /// Who or what failed, and how: a sentence without a full stop.
-    pub detail: String,
-}
-
-impl Fault {
-    pub fn new(kind: FaultKind, detail: impl Into<String>) -> Fault {
-        Fault { kind, detail: detail.into() }
-    }
-
-    /// Trying again at once cannot help: something outside has to change first.
-    pub fn is_environment(&self) -> bool {
-        match self.kind {
-            FaultKind::NotInstalled | FaultKind::CannotStart | FaultKind::World => true,
-            FaultKind::Exited { code } => matches!(code, 126 | 127),
-            FaultKind::Killed { .. }
-            | FaultKind::TimedOut
-            | FaultKind::Silent
-            | FaultKind::Flood
-            | FaultKind::Malformed => false,
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

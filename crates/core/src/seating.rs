@@ -7,6 +7,7 @@
 use alloc::{vec, vec::Vec};
 
 use crate::{
+    client::Job,
     finding::Finding,
     ids::AgentName,
     limits::Failing,
@@ -81,6 +82,11 @@ fn after(settings: &Settings, agent: &AgentName) -> Vec<AgentName> {
         }
     }
     others
+}
+
+/// Who else could do a job, in the order in which they would step in; nobody who keeps failing.
+pub fn others(settings: &Settings, _job: Job, agent: &AgentName, failing: &Failing) -> Vec<AgentName> {
+    after(settings, agent).into_iter().filter(|other| works(other, failing)).collect()
 }
 
 /// Whether anybody who takes part does not keep failing.

@@ -2,12 +2,13 @@
 //!
 //! Files, layers and did-you-means are the binary's business; here is what came out.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    client::{ClientSpec, Duty, Job},
     ids::AgentName,
     level::{Goal, Level, Tier},
     limits::Limits,
@@ -160,9 +161,17 @@ pub struct AgentSpec {
     /// The agent that takes over when this one has failed twice in a row: one model up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stronger: Option<AgentName>,
+    /// What it does of each job; a job that is not here it takes like everybody.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub duties: BTreeMap<Job, Duty>,
 }
 
 impl AgentSpec {
+    pub fn new(name: impl Into<String>, driver: DriverSpec) -> AgentSpec {
+        let (provider, stronger, duties) = Default::default();
+        AgentSpec { name: AgentName::new(name), driver, provider, stronger, duties }
+    }
+
     pub fn provider(&self) -> &str {
         if self.provider.is_empty() { self.name.as_str() } else { &self.provider }
     }
@@ -180,6 +189,20 @@ pub enum DriverSpec {
         /// Whether the script's waits are waited.
         paced: bool,
     },
+    #[serde(rename = "claude-code")]
+    ClaudeCode(ClientSpec),
+    #[serde(rename = "codex")]
+    Codex(ClientSpec),
+}
+
+impl DriverSpec {
+    /// How a client of a vendor is set up; none: it is no such client.
+    pub fn client(&self) -> Option<&ClientSpec> {
+        match self {
+            DriverSpec::ClaudeCode(client) | DriverSpec::Codex(client) => Some(client),
+            DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use tribunal_core::{
     decision::{About, Answer},
     effect::{Effect, Hunk, Reply, Request},
     event::Event,
+    fault::FaultKind,
     finding::{Dismissal, Evidence, Raiser, Severity, Status},
     ids::{AgentName, DecisionId, FindingId},
     level::{Level, Role, Tier},
-    reason::{Ending, FaultKind, Reason},
+    reason::{Ending, Reason},
     settings::{AgentSpec, DriverSpec, Settings},
     view::RunView,
 };
@@ -275,12 +276,8 @@ fn a_limit_is_looked_at_before_challengers_are_paid() {
 }
 
 fn agent(name: &str, provider: &str) -> AgentSpec {
-    AgentSpec {
-        name: AgentName::new(name),
-        driver: DriverSpec::Command { argv: vec![name.into()] },
-        provider: provider.into(),
-        stronger: None,
-    }
+    let driver = DriverSpec::Command { argv: vec![name.into()] };
+    AgentSpec { provider: provider.into(), ..AgentSpec::new(name, driver) }
 }
 
 fn seated(agents: Vec<AgentSpec>) -> (Vec<String>, Vec<String>) {

@@ -193,7 +193,7 @@ fn what_cannot_be_put_back_is_not_offered_and_a_failed_try_is_asked_about_again(
 
     let mut trial = Trial::new(alone(), one_strays(), 1);
     trial.review();
-    let failed = samples::failed(tribunal_core::reason::FaultKind::World);
+    let failed = samples::failed(tribunal_core::fault::FaultKind::World);
     trial.world = core::mem::take(&mut trial.world).once("wait", says("restore")).on("restore-1", failed);
     let (ending, view) = trial.review();
     assert_eq!(ending.reason, Reason::Blocked, "{ending:?}");

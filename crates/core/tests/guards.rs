@@ -5,11 +5,12 @@ use tribunal_core::{
     decision::Answer,
     effect::{Effect, Hunk, Refusal, Reply, Request},
     event::Event,
+    fault::FaultKind,
     finding::{Severity, Status},
     ids::{AgentName, DecisionId, FindingId, Hash},
     level::{Level, Role},
     plan::{Persona, Plan},
-    reason::{FaultKind, Reason},
+    reason::Reason,
     settings::{AgentSpec, DriverSpec, Settings},
     view::RunView,
 };
@@ -26,12 +27,8 @@ fn alone() -> Settings {
 }
 
 fn agent(name: &str, stronger: Option<&str>) -> AgentSpec {
-    AgentSpec {
-        name: AgentName::new(name),
-        driver: DriverSpec::Command { argv: vec![name.into()] },
-        provider: String::new(),
-        stronger: stronger.map(AgentName::new),
-    }
+    let driver = DriverSpec::Command { argv: vec![name.into()] };
+    AgentSpec { stronger: stronger.map(AgentName::new), ..AgentSpec::new(name, driver) }
 }
 
 /// A fixer's answer that leaves everything as it is; so many thousandths of it were said before.

@@ -4,10 +4,11 @@ use tribunal_core::{
     brief::{Content, Said},
     effect::{Effect, Hunk, Reply},
     event::Event,
+    fault::FaultKind,
     finding::{Severity, Status},
     ids::FindingId,
     level::Level,
-    reason::{FaultKind, Outcome, Reason},
+    reason::{Outcome, Reason},
     settings::Settings,
 };
 use tribunal_testkit::{

@@ -4,9 +4,9 @@ use tribunal_core::{
     brief::Said,
     effect::{Effect, Hunk, Reply},
     event::{Entry, Event},
+    fault::FaultKind,
     finding::Severity,
     ids::FindingId,
-    reason::FaultKind,
     settings::Settings,
     view::RunView,
 };

@@ -13,6 +13,7 @@ use tribunal_core::{
     event::{Entry, Event},
     ids::Key,
     limits::Usage,
+    stamp::Stamp,
 };
 
 use crate::{
@@ -148,6 +149,10 @@ fn asked(effect: &Effect) -> String {
         Effect::Inbox => "look into the inbox".into(),
         Effect::Wait { ending } => format!("wait: {}", ending.detail),
         Effect::Sleep { ms } => format!("sleep {ms} ms"),
+        Effect::AwaitReset { agent, until_ms, .. } => {
+            let until = Stamp { wall_ms: *until_ms, awake_ms: 0 };
+            format!("wait for {agent} until {} UTC", until.utc())
+        }
     }
 }
 

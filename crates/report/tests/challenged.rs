@@ -3,10 +3,10 @@
 
 use tribunal_core::{
     event::{Entry, Event},
+    fault::{Fault, FaultKind},
     finding::Finding,
     ids::{FindingId, Key},
     progress::Progress,
-    reason::{Fault, FaultKind},
     view::RunView,
 };
 use tribunal_report::{

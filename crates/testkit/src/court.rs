@@ -16,7 +16,6 @@ mod world;
 use std::thread;
 
 use tribunal_core::{
-    ids::AgentName,
     level::{Level, Tier},
     settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
     subject::Subject,
@@ -59,12 +58,10 @@ pub const VARIANTS: [Variant; 5] = [
 
 impl Variant {
     fn settings(&self, section: Option<&str>) -> Settings {
-        let agents = AGENTS.iter().take(self.providers).map(|name| AgentSpec {
-            name: AgentName::new(*name),
-            driver: DriverSpec::Command { argv: vec![(*name).into()] },
-            provider: String::new(),
-            stronger: None,
-        });
+        let agents = AGENTS
+            .iter()
+            .take(self.providers)
+            .map(|name| AgentSpec::new(*name, DriverSpec::Command { argv: vec![(*name).into()] }));
         Settings {
             subject: Subject::at("plan.md", section.map(String::from)),
             tier: Tier::new(self.tier).unwrap_or_default(),

@@ -8,10 +8,10 @@ use tribunal_core::{
     decision::{Answer, Decision},
     desk::Ask,
     effect::{Change, Effect, Hunk, OwnFile, Refusal, Reply, Request, Stray},
+    fault::FaultKind,
     finding::{Evidence, Severity},
     ids::{FindingId, Hash},
     level::Role,
-    reason::FaultKind,
 };
 
 use crate::{
@@ -120,8 +120,22 @@ impl RandomWorld {
                 FaultKind::Flood,
                 FaultKind::Killed { signal: 9 },
                 FaultKind::NotInstalled,
+                FaultKind::NotSignedIn,
+                FaultKind::Connection,
+                FaultKind::Overloaded,
+                FaultKind::Overflow,
+                FaultKind::Refused,
+                FaultKind::Limited { until_ms: None },
+                // Long past, soon, and long after the run has lost its patience.
+                FaultKind::Limited { until_ms: Some(1) },
+                FaultKind::Limited { until_ms: Some(5_000_000) },
+                FaultKind::Limited { until_ms: Some(u64::MAX) },
             ];
-            return samples::failed(self.dice.pick(&kinds).clone());
+            let mut reply = samples::failed(self.dice.pick(&kinds).clone());
+            if let Reply::Failed { fault, .. } = &mut reply {
+                fault.instant = self.dice.percent(30);
+            }
+            return reply;
         }
         if self.dice.percent(self.temper.answer_unreadable) {
             return samples::unreadable();
@@ -327,7 +341,7 @@ impl World for RandomWorld {
                 }
                 Reply::Posted
             }
-            Effect::Sleep { .. } => Reply::Slept,
+            Effect::Sleep { .. } | Effect::AwaitReset { .. } => Reply::Slept,
             Effect::Inbox => Reply::Requests { requests: self.requests() },
             Effect::Wait { ending } => {
                 let mut requests = self.requests();

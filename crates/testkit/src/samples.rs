@@ -4,11 +4,11 @@ use tribunal_core::{
     brief::{AgentReply, Brief, Claim, Content, Holds, Patch, Raised, Ruling, Said},
     confidence::{Confidence, Reviewers, Signal, Signals, Validation, calculate},
     effect::{Hunk, Refusal, Reply},
+    fault::{Fault, FaultKind},
     finding::{Evidence, Severity},
-    ids::{AgentName, FindingId, Hash},
+    ids::{FindingId, Hash},
     level::{Goal, Tier},
     limits::{Limits, Usage},
-    reason::{Fault, FaultKind},
     settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
     subject::Subject,
 };
@@ -31,12 +31,7 @@ pub fn settings() -> Settings {
         fix: true,
         limits: Limits::default(),
         tasks: TaskSettings { required_issues: 0, ..TaskSettings::default() },
-        agents: vec![AgentSpec {
-            name: AgentName::new("sample"),
-            driver: DriverSpec::Command { argv: vec!["sample".into()] },
-            provider: String::new(),
-            stronger: None,
-        }],
+        agents: vec![AgentSpec::new("sample", DriverSpec::Command { argv: vec!["sample".into()] })],
         verify: Vec::new(),
         reviews: "reviews".into(),
         reserves: Vec::new(),
@@ -87,6 +82,7 @@ fn agent(content: Content, patch: Option<Patch>) -> Reply {
         output: Hash::new("output"),
         repeats: None,
         strayed: Vec::new(),
+        session: None,
     })
 }
 

@@ -54,7 +54,7 @@ impl World for ScriptedWorld {
                 strange: Vec::new(),
                 requests: Vec::new(),
             }),
-            Effect::Sleep { .. } => Performed::Reply(Reply::Slept),
+            Effect::Sleep { .. } | Effect::AwaitReset { .. } => Performed::Reply(Reply::Slept),
             Effect::Post { .. } => Performed::Reply(Reply::Posted),
             Effect::Inbox => Performed::Reply(Reply::Requests { requests: Vec::new() }),
             Effect::Ask { task } if task.brief.role == Role::Challenger => {

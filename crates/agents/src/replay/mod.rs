@@ -6,13 +6,15 @@
 mod play;
 mod script;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use tribunal_core::limits::Usage;
 
 pub use play::{Ended, Form, Stage, play};
 pub use script::{FixEntry, RuleEntry, Script, ScriptError, Step, TaskEntry};
 
-use crate::driver::Decoded;
+use crate::driver::{Decoded, Launch, Order, Whereabouts};
 
 /// The hidden subcommand of our own program that plays a script.
 pub const COMMAND: &str = "play-script";
@@ -28,6 +30,17 @@ pub enum Line {
     Usage { usage: Usage },
 }
 
+/// Our own program plays it.
+pub(crate) fn launch(script: &str, paced: bool, order: Order<'_>, at: &Whereabouts) -> Launch {
+    Launch {
+        program: at.own_program.clone().into_os_string(),
+        args: vec![COMMAND.into(), at.project.join(script).into_os_string()],
+        env: BTreeMap::from([(PACED_VARIABLE.to_string(), u8::from(paced).to_string())]),
+        input: order.prompt,
+        ..Launch::default()
+    }
+}
+
 /// Lines that cannot be read are text: an agent may print anything.
 pub fn decode(stdout: &str) -> Decoded {
     let mut decoded = Decoded::default();
@@ -39,6 +52,7 @@ pub fn decode(stdout: &str) -> Decoded {
             Err(_) => push_line(&mut decoded.text, line),
         }
     }
+    decoded.active = !stdout.is_empty();
     decoded
 }
 

@@ -161,6 +161,7 @@ fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<
         driver,
         provider: provider.trim().to_lowercase(),
         stronger: stronger.map(AgentName::new),
+        duties: Default::default(),
     })
 }
 

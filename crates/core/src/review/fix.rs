@@ -11,12 +11,13 @@ use crate::{
     brief::{Assigned, Brief, Claim, Content, Said, Task, Workplace},
     decision::Decision,
     event::Event,
+    fault::Fault,
     finding::{Finding, Status},
     host::{Host, Parked},
     ids::{AgentName, DecisionId, FindingId, Hash, Key},
     level::Role,
     limits::{Spent, guard},
-    reason::{Ending, Fault, Reason},
+    reason::{Ending, Reason},
     review::{
         Court, Fix,
         challenge::{self, Bench},
@@ -171,7 +172,7 @@ fn task(court: &Court, timeout_ms: u64, hand: &[FindingId], agent: AgentName, ho
         said: court.said.clone(),
         ..Brief::new(Role::Fixer, court.subject(host.settings()), court.round)
     };
-    Task { agent, brief, place: Workplace::Private, timeout_ms, recent: Vec::new() }
+    Task::new(agent, brief, Workplace::Private, timeout_ms)
 }
 
 /// What a fixer should know of the run: where it stands, what came of earlier tries, and that it goes in circles.

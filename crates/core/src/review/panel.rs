@@ -8,6 +8,7 @@ use crate::{
     brief::{Brief, Content, Raised, Task, Workplace},
     confidence::Party,
     event::Event,
+    fault::{Fault, FaultKind},
     finding::{Deferral, Dismissal, Finding, Raiser, Severity, Status},
     ground::Scene,
     host::{Host, Parked},
@@ -16,7 +17,7 @@ use crate::{
     limits::{Spent, Usage, budget},
     merge::{Merged, headline, merge},
     plan::Plan,
-    reason::{Ending, Fault, Reason},
+    reason::{Ending, Reason},
     review::{
         Court, Pass,
         challenge::{self, Bench},
@@ -230,7 +231,7 @@ fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: Agent
         _ => settings.tasks.reviewer_timeout_ms,
     };
     let by = Key::new(format!("round-{round}/freeze"));
-    Task { agent, brief, place: Workplace::Frozen { by }, timeout_ms, recent: Vec::new() }
+    Task::new(agent, brief, Workplace::Frozen { by }, timeout_ms)
 }
 
 /// What a reviewer should know beside the text: what was fixed since the last look, our own files, how to go about it.
@@ -273,9 +274,8 @@ async fn seat(host: &dyn Host, root: Key, task: Task, spent: &Spent) -> Result<S
             host.note(Event::SeatAnswered { round, role, agent: agent.clone(), raised, usage });
         }
         (None, fault) => {
-            let fault = fault.clone().unwrap_or_else(|| Fault {
-                kind: crate::reason::FaultKind::Malformed,
-                detail: format!("{agent} did not answer with findings"),
+            let fault = fault.clone().unwrap_or_else(|| {
+                Fault::new(FaultKind::Malformed, format!("{agent} did not answer with findings"))
             });
             host.note(Event::SeatIncomplete { round, role, agent: agent.clone(), fault });
         }
@@ -446,6 +446,12 @@ impl Court {
         self.metrics.recoveries += u32::from(came.recovered);
         for usage in &came.usages {
             self.spent.add(usage);
+        }
+        for (agent, until_ms) in &came.limited {
+            self.spent.limited.insert(agent.clone(), *until_ms);
+        }
+        for (from_ms, to_ms) in &came.waited {
+            self.spent.waited.add(*from_ms, *to_ms);
         }
         for (agent, tried) in &came.tried {
             let worked = seating::stand_in(host.settings(), agent, &self.spent.failing) == *agent;

@@ -10,10 +10,10 @@ use tribunal_core::{
     decision::Decision,
     effect::Effect,
     event::Event,
+    fault::Fault,
     finding::Severity,
     ids::{AgentName, FindingId, Key},
     level::Role,
-    reason::Fault,
 };
 
 use super::Lines;

@@ -206,7 +206,7 @@ impl Board {
                 worker.asked(agent.as_str(), &doing, now);
             }
             Effect::Land { .. } => worker.state = State::Landing { since: now },
-            Effect::Sleep { .. } => worker.state = State::Waiting,
+            Effect::Sleep { .. } | Effect::AwaitReset { .. } => worker.state = State::Waiting,
             _ => {}
         }
     }

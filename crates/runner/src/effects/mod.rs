@@ -20,7 +20,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::sync::{mpsc::UnboundedSender, watch};
@@ -28,9 +28,9 @@ use tribunal_agents::driver::Whereabouts;
 use tribunal_core::{
     desk::Ask,
     effect::{Effect, Reply},
+    fault::{Fault, FaultKind},
     ids::{Hash, RunId},
     progress::Progress,
-    reason::{Fault, FaultKind},
     settings::Settings,
 };
 use tribunal_supervise::{Command, Deadlines, MARK, Output};
@@ -170,10 +170,35 @@ pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32
                 Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => return None,
             }
         }
+        Effect::AwaitReset { until_ms, .. } => {
+            let mut stop = world.keeping.stop.clone();
+            tokio::select! {
+                () = wall_clock_reaches(until_ms) => Reply::Slept.into(),
+                Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => return None,
+            }
+        }
         Effect::Restore { stray } => blocking(move || strays::restore(&world, &stray)).await,
         // The host answers these itself: they are about the run, not about the world.
         Effect::Inbox | Effect::Wait { .. } => Reply::Requests { requests: Vec::new() }.into(),
     })
+}
+
+/// The machine may sleep meanwhile, or its clock be set: a long wait is many short ones.
+async fn wall_clock_reaches(until_ms: u64) {
+    const LOOK: Duration = Duration::from_secs(20);
+    loop {
+        let left = Duration::from_millis(until_ms.saturating_sub(wall_ms()));
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(LOOK)).await;
+    }
+}
+
+/// Milliseconds since 1970.
+fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Work on files goes to a thread of its own.

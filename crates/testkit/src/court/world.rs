@@ -6,10 +6,10 @@ use tribunal_core::{
     brief::{Brief, Holds, Raised},
     desk::Ask,
     effect::{Effect, Reply},
+    fault::FaultKind,
     ids::AgentName,
     level::Role,
     limits::{Cost, Usage},
-    reason::FaultKind,
 };
 
 use super::{
@@ -168,7 +168,7 @@ impl World for Courtroom {
             Effect::Post { .. } => Reply::Posted,
             Effect::Inbox => Reply::Requests { requests: Vec::new() },
             Effect::Wait { ending } => return Performed::Park(ending.clone()),
-            Effect::Sleep { .. } => Reply::Slept,
+            Effect::Sleep { .. } | Effect::AwaitReset { .. } => Reply::Slept,
         };
         Performed::Reply(reply)
     }

@@ -1,4 +1,6 @@
-//! Letting an agent do a task: workplace, prompt, process, answer, patch.
+//! Letting an agent do a task: workplace, prompt, process, answer, patch. What the process left behind is read in [`read`].
+
+mod read;
 
 use std::{
     fs, io,
@@ -8,34 +10,34 @@ use std::{
 };
 
 use tribunal_agents::{
-    answer::{self, Wanted},
-    driver,
+    answer::Wanted,
+    driver::{self, Order, Talk},
     prompt::{self, Material},
 };
 use tribunal_core::{
-    brief::{AgentReply, Patch, Task, Workplace},
+    brief::{Task, Workplace},
+    client::Job,
     effect::Reply,
+    fault::{Fault, FaultKind},
     ids::{Hash, Key},
     limits::Usage,
-    loops::{Sameness, similar_outputs},
     progress::Progress,
-    reason::{Fault, FaultKind},
     settings::{AgentSpec, DriverSpec},
     subject::Subject,
-    text::cut,
 };
-use tribunal_store::Store;
 use tribunal_supervise::{Command, Deadlines, Ended, How, StartError};
 
-use super::{Performed, World, difference, freeze, strays, world_fault};
+use super::{Performed, World, difference, freeze, world_fault};
 use crate::{
-    copies::{Copy, Source, Watch, patch_hash},
-    merging,
+    copies::{Copy, Source, Watch},
     subject::{LIMIT, is_plain},
 };
 
 /// Of what an agent prints while it works.
 const LONGEST_LINE: usize = 1 << 20;
+
+/// In a task's folder, for files that its client is pointed at.
+const BESIDE: &str = "beside";
 
 /// None: it was ended on the person's word.
 pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) -> Option<Performed> {
@@ -53,20 +55,28 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         Ok(Err(problem)) => return Some(world_fault(problem).into()),
         Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
     };
-    let prompt =
-        match prompt::render(&task.brief, Material { text: &text, criteria: &criteria }, template.as_deref())
-        {
-            Ok(prompt) => prompt,
-            Err(problem) => {
-                let file = prompt::file_name(task.brief.role);
-                return Some(
-                    world_fault(format!("no prompt for the {} ({file}): {problem}", task.brief.role)).into(),
-                );
-            }
-        };
+    let rendered = match task.session {
+        Some(_) => prompt::follow_up(&task.brief),
+        None => {
+            prompt::render(&task.brief, Material { text: &text, criteria: &criteria }, template.as_deref())
+        }
+    };
+    let prompt = match rendered {
+        Ok(prompt) => prompt,
+        Err(problem) => {
+            let file = prompt::file_name(task.brief.role);
+            return Some(
+                world_fault(format!("no prompt for the {} ({file}): {problem}", task.brief.role)).into(),
+            );
+        }
+    };
     let prompt_bytes = prompt.len();
     let masked_prompt = world.masker.mask(&prompt).into_owned();
-    let command = command(&world, agent, (&key, &task), bench.copy.tree(), prompt);
+    let talk = talk(&task, lost);
+    let command = match command(&world, agent, (&key, &task), &bench.copy.tree(), (prompt, talk)) {
+        Ok(command) => command,
+        Err(cause) => return Some(world_fault(format!("no files for the agent: {cause}")).into()),
+    };
     let ended = tribunal_supervise::run(command).await;
     drop(permit);
     let performed = match ended {
@@ -80,7 +90,7 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {
             let (world, agent) = (world.clone(), agent.clone());
-            let read = move || read(&world, &agent, (&task, prompt_bytes), &bench, ended);
+            let read = move || read::read(&world, &agent, (&task, prompt_bytes, lost), &bench, ended);
             match tokio::task::spawn_blocking(read).await {
                 Ok(performed) => performed,
                 Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
@@ -191,13 +201,29 @@ fn command(
     world: &World,
     agent: &AgentSpec,
     (key, task): (&Key, &Task),
-    folder: PathBuf,
-    prompt: String,
-) -> Command {
-    let launch = driver::launch(&agent.driver, key, &world.at);
-    let mut command = world.command(launch.program, launch.args, folder);
+    folder: &Path,
+    (prompt, talk): (String, Talk<'_>),
+) -> io::Result<Command> {
+    let role = task.brief.role;
+    let order = Order {
+        key,
+        prompt,
+        wanted: Wanted::of(role),
+        job: Job::of(role),
+        size: task.size,
+        folder,
+        beside: &world.project.desk(&world.run, key).join(BESIDE),
+        talk,
+    };
+    let launch = driver::launch(agent, order, &world.at);
+    for (path, text) in &launch.files {
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        fs::write(path, text)?;
+    }
+    let mut command = world.command(launch.program, launch.args, folder.to_path_buf());
     command.env.extend(launch.env.into_iter().map(|(name, value)| (name, value.into())));
-    command.input = prompt.into_bytes();
+    command.without.extend(launch.without);
+    command.input = launch.input.into_bytes();
     command.deadlines = Deadlines {
         total: Duration::from_millis(task.timeout_ms),
         idle: Duration::from_millis(world.settings.tasks.idle_timeout_ms),
@@ -205,7 +231,16 @@ fn command(
     if driver::shows_progress(&agent.driver) {
         command.output.seen = Some(Box::new(watcher(world, agent, key)));
     }
-    command
+    Ok(command)
+}
+
+/// A talk that an earlier life had begun to go on with may have moved on; it is left as it is.
+fn talk(task: &Task, lost: u32) -> Talk<'_> {
+    match &task.session {
+        None => Talk::New,
+        Some(session) if lost > 0 => Talk::Branch(session),
+        Some(session) => Talk::GoOn(session),
+    }
 }
 
 /// Passes on what the agent says it is doing, line by line, masked also across the borders of chunks.
@@ -227,7 +262,8 @@ fn watcher(world: &World, agent: &AgentSpec, key: &Key) -> impl Fn(&[u8]) + Send
             }
             return;
         };
-        for text in rest[..end].lines().filter_map(|line| driver::progress(&driver, line)) {
+        let told = rest[..end].lines().flat_map(|line| driver::events(&driver, line));
+        for text in told.filter_map(|event| event.shown()) {
             let _ = sender.send(Progress { key: key.clone(), text });
         }
         rest.drain(..=end);
@@ -243,144 +279,10 @@ fn cannot_start(agent: &AgentSpec, cause: &StartError) -> Fault {
     };
     let relative = match &agent.driver {
         DriverSpec::Command { argv } => argv.first().is_some_and(|p| p.contains('/') && !p.starts_with('/')),
-        DriverSpec::Replay { .. } => false,
+        DriverSpec::Replay { .. } | DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => false,
     };
     let hint = if relative { " (looked up in a private copy, which has no ignored files)" } else { "" };
     Fault::new(kind, format!("agent `{}`: {cause}{hint}", agent.name))
-}
-
-/// What the ended process left behind. It is read as it was printed: the journal's door masks what came of it, and a mask
-/// inside an answer could break its form.
-fn read(
-    world: &World,
-    agent: &AgentSpec,
-    (task, prompt_bytes): (&Task, usize),
-    Bench { copy, watch }: &Bench,
-    ended: Ended,
-) -> Performed {
-    let stdout = ended.stdout.text();
-    let mut decoded = driver::decode(&agent.driver, &stdout);
-    if decoded.usage == Usage::default() {
-        decoded.usage = Usage::estimate(prompt_bytes, stdout.len());
-    }
-    let usage = decoded.usage;
-    let strayed = strays::since(world, copy, watch);
-    let masked = world.masker.mask(&stdout).into_owned();
-    let kind = match ended.how {
-        How::Exited(0) => None,
-        How::Exited(code) => Some(FaultKind::Exited { code }),
-        How::Killed(signal) => Some(FaultKind::Killed { signal }),
-        How::TimedOut => Some(FaultKind::TimedOut),
-        How::Silent => Some(FaultKind::Silent),
-        How::Flooded => Some(FaultKind::Flood),
-        How::Lost | How::Stopped => Some(FaultKind::Killed { signal: 9 }),
-    };
-    if let Some(kind) = kind {
-        let stderr = world.masker.mask(&ended.stderr.text()).into_owned();
-        let fault = Fault::new(kind, failure(world, (agent, task), &ended, &stderr));
-        let output = format!("{masked}\n--- standard error ---\n{stderr}").into_bytes();
-        let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)), prompt: None, strayed };
-        return Performed { reply, blobs: vec![output] };
-    }
-    let parsed = answer::parse(&decoded.text, Wanted::of(task.brief.role));
-    let mut blobs = vec![masked.into_bytes()];
-    let patch = match task.place {
-        Workplace::Frozen { .. } => None,
-        Workplace::Private => match patch(world, copy, &mut blobs) {
-            Ok(patch) => patch,
-            // The agent's own doing: it broke the copy it was given.
-            Err(cause) => {
-                let fault = Fault::new(
-                    FaultKind::Malformed,
-                    format!("agent `{}` left a copy that cannot be read: {cause}", agent.name),
-                );
-                let output = Some(Hash::of(&blobs[0]));
-                let reply = Reply::Failed { fault, usage, output, prompt: None, strayed };
-                return Performed { reply, blobs };
-            }
-        },
-    };
-    let mut remarks = parsed.remarks;
-    remarks.extend(survivors(ended.left));
-    let reply = AgentReply {
-        content: parsed.content,
-        remarks,
-        usage,
-        patch,
-        minutes: Box::new(parsed.minutes),
-        prompt: Hash::new(""),
-        output: Hash::of(&blobs[0]),
-        repeats: repeats(world, &task.recent, &blobs[0]),
-        strayed,
-    };
-    Performed { reply: Reply::Agent(reply), blobs }
-}
-
-/// How much of an output was said before, in thousandths, at most of all earlier ones. An earlier one that cannot be read any
-/// more was not the same.
-fn repeats(world: &World, recent: &[Hash], output: &[u8]) -> Option<u16> {
-    if recent.is_empty() {
-        return None;
-    }
-    let store = Store::open_read_only(&world.project.home()).ok()?;
-    let now = String::from_utf8_lossy(output);
-    let mut most = 0;
-    for hash in recent {
-        let Ok(past) = store.blob(hash) else { continue };
-        most = most.max(match similar_outputs(&now, &String::from_utf8_lossy(&past)) {
-            Sameness::Equal => 1000,
-            Sameness::Similar { permille } | Sameness::Different { permille } => permille,
-        });
-    }
-    Some(most)
-}
-
-/// Processes that are not ours to end (another user's, say) are at least pointed out.
-fn survivors(left: usize) -> Option<String> {
-    (left > 0).then(|| format!("{left} of its processes could not be ended and may still be there"))
-}
-
-fn failure(world: &World, (agent, task): (&AgentSpec, &Task), ended: &Ended, stderr: &str) -> String {
-    let what = match ended.how {
-        How::Exited(code) => format!("ended with exit code {code}"),
-        How::Killed(signal) => format!("was killed by signal {signal}"),
-        How::TimedOut => format!("was not done after {} s", task.timeout_ms / 1000),
-        How::Silent => {
-            let seconds = world.settings.tasks.idle_timeout_ms / 1000;
-            format!("gave no sign of life for {seconds} s (tasks.idle_timeout)")
-        }
-        How::Flooded => {
-            format!("printed without end ({} MB)", ended.stdout.total().max(ended.stderr.total()) >> 20)
-        }
-        How::Lost | How::Stopped => "was lost: its keeper was killed".to_string(),
-    };
-    let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let said = if last.is_empty() { String::new() } else { format!(": {}", cut(last.trim(), 200)) };
-    let left = survivors(ended.left).map(|left| format!("; {left}")).unwrap_or_default();
-    format!("agent `{}` {what}{said}{left}", agent.name)
-}
-
-fn patch(world: &World, copy: &Copy, blobs: &mut Vec<Vec<u8>>) -> io::Result<Option<Patch>> {
-    let changes = copy.changes()?;
-    if changes.is_empty() {
-        return Ok(None);
-    }
-    let mut diff = String::new();
-    for (path, now) in &changes {
-        let new = copy.tree().join(path);
-        // A link would show what it leads to.
-        let plain = fs::symlink_metadata(&new).is_ok_and(|meta| meta.is_file());
-        let base = copy.base(path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
-        match (now, if plain { fs::read_to_string(&new).ok() } else { None }) {
-            (Some(_), Some(new)) => diff.push_str(&merging::patch(path, base.as_deref(), Some(&new))),
-            _ => diff.push_str(&format!("{path}: deleted, or no text any more\n")),
-        }
-    }
-    let diff = world.masker.mask(&diff).into_owned().into_bytes();
-    let patch =
-        Patch { hash: patch_hash(&changes), files: changes.keys().cloned().collect(), diff: Hash::of(&diff) };
-    blobs.push(diff);
-    Ok(Some(patch))
 }
 
 fn with_prompt(mut performed: Performed, prompt: String) -> Performed {

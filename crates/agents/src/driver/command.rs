@@ -1,0 +1,16 @@
+//! Any command line: the prompt goes to its standard input, the answer is its standard output.
+
+use std::ffi::OsString;
+
+use super::{Decoded, Finished, Launch, Order};
+
+pub(super) fn launch(argv: &[String], order: Order<'_>) -> Launch {
+    let mut words = argv.iter().map(OsString::from);
+    let program = words.next().unwrap_or_default();
+    Launch { program, args: words.collect(), input: order.prompt, ..Launch::default() }
+}
+
+pub(super) fn decode(finished: &Finished<'_>) -> Decoded {
+    let active = !finished.stdout.is_empty();
+    Decoded { text: finished.stdout.to_string(), active, ..Decoded::default() }
+}

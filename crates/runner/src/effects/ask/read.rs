@@ -1,0 +1,200 @@
+//! What an ended agent left behind: its answer, its fault, its patch.
+//!
+//! Whether it did its work is read from what it said, never from its exit code alone.
+
+use std::{fs, io};
+
+use tribunal_agents::{
+    answer::{self, Wanted},
+    driver::{self, Clock, Decoded, Finished},
+};
+use tribunal_core::{
+    brief::{AgentReply, Patch, Task, Workplace},
+    effect::Reply,
+    fault::{Fault, FaultKind},
+    ids::Hash,
+    limits::Usage,
+    loops::{Sameness, similar_outputs},
+    settings::AgentSpec,
+    text::cut,
+};
+use tribunal_store::Store;
+use tribunal_supervise::{Ended, How};
+
+use super::{Bench, talk};
+use crate::{
+    copies::{Copy, patch_hash},
+    effects::{Performed, World, strays, wall_ms},
+    merging,
+};
+
+/// What the ended process left behind. It is read as it was printed: the journal's door masks what came of it, and a mask
+/// inside an answer could break its form.
+pub(super) fn read(
+    world: &World,
+    agent: &AgentSpec,
+    (task, prompt_bytes, lost): (&Task, usize, u32),
+    Bench { copy, watch }: &Bench,
+    ended: Ended,
+) -> Performed {
+    let (stdout, stderr) = (ended.stdout.text(), ended.stderr.text());
+    let clock = Clock { now_ms: wall_ms(), zone: jiff::tz::TimeZone::system() };
+    let code = if let How::Exited(code) = ended.how { Some(code) } else { None };
+    let finished = Finished { code, stdout: &stdout, stderr: &stderr, clock: &clock, talk: talk(task, lost) };
+    let decoded = driver::decode(agent, &finished);
+    let stderr = world.masker.mask(&stderr).into_owned();
+    let fault = fault(world, (agent, task), (&ended, &stderr), &decoded);
+    let mut usage = decoded.usage;
+    // Who could not even begin was paid nothing.
+    if usage == Usage::default() && !fault.as_ref().is_some_and(Fault::is_environment) {
+        usage = Usage::estimate(prompt_bytes, stdout.len());
+    }
+    let strayed = strays::since(world, copy, watch);
+    let masked = world.masker.mask(&stdout).into_owned();
+    if let Some(fault) = fault {
+        let output = format!("{masked}\n--- standard error ---\n{stderr}").into_bytes();
+        let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)), prompt: None, strayed };
+        return Performed { reply, blobs: vec![output] };
+    }
+    let parsed = answer::parse(&decoded.text, Wanted::of(task.brief.role));
+    let mut blobs = vec![masked.into_bytes()];
+    let patch = match task.place {
+        Workplace::Frozen { .. } => None,
+        Workplace::Private => match patch(world, copy, &mut blobs) {
+            Ok(patch) => patch,
+            // The agent's own doing: it broke the copy it was given.
+            Err(cause) => {
+                let fault = Fault::new(
+                    FaultKind::Malformed,
+                    format!("agent `{}` left a copy that cannot be read: {cause}", agent.name),
+                );
+                let output = Some(Hash::of(&blobs[0]));
+                let reply = Reply::Failed { fault, usage, output, prompt: None, strayed };
+                return Performed { reply, blobs };
+            }
+        },
+    };
+    let mut remarks = parsed.remarks;
+    remarks.extend(decoded.remarks);
+    if code.is_none() {
+        remarks.push(format!("{} had answered, but did not end by itself", agent.name));
+    }
+    remarks.extend(survivors(ended.left));
+    let reply = AgentReply {
+        content: parsed.content,
+        remarks,
+        usage,
+        patch,
+        minutes: Box::new(parsed.minutes),
+        prompt: Hash::new(""),
+        output: Hash::of(&blobs[0]),
+        repeats: repeats(world, &task.recent, &blobs[0]),
+        strayed,
+        session: decoded.session.map(Box::new),
+    };
+    Performed { reply: Reply::Agent(reply), blobs }
+}
+
+/// What went wrong, if anything did.
+fn fault(
+    world: &World,
+    (agent, task): (&AgentSpec, &Task),
+    (ended, stderr): (&Ended, &str),
+    decoded: &Decoded,
+) -> Option<Fault> {
+    if decoded.finished && decoded.fault.is_none() && !matches!(ended.how, How::Stopped) {
+        return None;
+    }
+    let silent = !decoded.active && ended.stdout.total() == 0;
+    let kind = match ended.how {
+        // The client's own word says more than a number, or than a clock that ran out while it tried again and again.
+        How::Exited(_) | How::Killed(_) | How::TimedOut | How::Silent if decoded.fault.is_some() => {
+            let mut fault = decoded.fault.clone()?;
+            fault.detail = format!("agent `{}`: {}", agent.name, fault.detail);
+            fault.instant = !decoded.active;
+            return Some(fault);
+        }
+        How::Exited(0) => return None,
+        // Somebody asked it to stop.
+        How::Exited(143) => FaultKind::Killed { signal: 15 },
+        How::Exited(code) => FaultKind::Exited { code },
+        How::Killed(signal) => FaultKind::Killed { signal },
+        How::TimedOut => FaultKind::TimedOut,
+        How::Silent if silent => FaultKind::NeverActive,
+        How::Silent => FaultKind::Silent,
+        How::Flooded => FaultKind::Flood,
+        How::Lost | How::Stopped => FaultKind::Killed { signal: 9 },
+    };
+    let detail = failure(world, (agent, task), ended, stderr);
+    Some(Fault {
+        instant: !decoded.active && matches!(ended.how, How::Exited(_)),
+        ..Fault::new(kind, detail)
+    })
+}
+
+/// How much of an output was said before, in thousandths, at most of all earlier ones. An earlier one that cannot be read any
+/// more was not the same.
+fn repeats(world: &World, recent: &[Hash], output: &[u8]) -> Option<u16> {
+    if recent.is_empty() {
+        return None;
+    }
+    let store = Store::open_read_only(&world.project.home()).ok()?;
+    let now = String::from_utf8_lossy(output);
+    let mut most = 0;
+    for hash in recent {
+        let Ok(past) = store.blob(hash) else { continue };
+        most = most.max(match similar_outputs(&now, &String::from_utf8_lossy(&past)) {
+            Sameness::Equal => 1000,
+            Sameness::Similar { permille } | Sameness::Different { permille } => permille,
+        });
+    }
+    Some(most)
+}
+
+/// Processes that are not ours to end (another user's, say) are at least pointed out.
+fn survivors(left: usize) -> Option<String> {
+    (left > 0).then(|| format!("{left} of its processes could not be ended and may still be there"))
+}
+
+fn failure(world: &World, (agent, task): (&AgentSpec, &Task), ended: &Ended, stderr: &str) -> String {
+    let what = match ended.how {
+        How::Exited(code) => format!("ended with exit code {code}"),
+        How::Killed(signal) => format!("was killed by signal {signal}"),
+        How::TimedOut => format!("was not done after {} s", task.timeout_ms / 1000),
+        How::Silent => {
+            let seconds = world.settings.tasks.idle_timeout_ms / 1000;
+            format!("gave no sign of life for {seconds} s (tasks.idle_timeout)")
+        }
+        How::Flooded => {
+            format!("printed without end ({} MB)", ended.stdout.total().max(ended.stderr.total()) >> 20)
+        }
+        How::Lost | How::Stopped => "was lost: its keeper was killed".to_string(),
+    };
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let said = if last.is_empty() { String::new() } else { format!(": {}", cut(last.trim(), 200)) };
+    let left = survivors(ended.left).map(|left| format!("; {left}")).unwrap_or_default();
+    format!("agent `{}` {what}{said}{left}", agent.name)
+}
+
+fn patch(world: &World, copy: &Copy, blobs: &mut Vec<Vec<u8>>) -> io::Result<Option<Patch>> {
+    let changes = copy.changes()?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let mut diff = String::new();
+    for (path, now) in &changes {
+        let new = copy.tree().join(path);
+        // A link would show what it leads to.
+        let plain = fs::symlink_metadata(&new).is_ok_and(|meta| meta.is_file());
+        let base = copy.base(path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
+        match (now, if plain { fs::read_to_string(&new).ok() } else { None }) {
+            (Some(_), Some(new)) => diff.push_str(&merging::patch(path, base.as_deref(), Some(&new))),
+            _ => diff.push_str(&format!("{path}: deleted, or no text any more\n")),
+        }
+    }
+    let diff = world.masker.mask(&diff).into_owned().into_bytes();
+    let patch =
+        Patch { hash: patch_hash(&changes), files: changes.keys().cloned().collect(), diff: Hash::of(&diff) };
+    blobs.push(diff);
+    Ok(Some(patch))
+}
