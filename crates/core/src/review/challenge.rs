@@ -12,6 +12,7 @@ use crate::{
     challenge::{
         AT_ONCE, IN_DOUBT, MOST, NO_AGREEMENT, Ruled, Voice, doubt, down, is_due, is_settled, reason, rule,
     },
+    client::Job,
     decision::Decision,
     event::Event,
     fault::{Fault, FaultKind},
@@ -21,7 +22,7 @@ use crate::{
     ids::{AgentName, FindingId, Key},
     level::Role,
     limits::{Spent, Usage, guard},
-    reason::Ending,
+    reason::{Ending, Reason},
     review::{
         Court,
         consult::{Consulted, consult},
@@ -75,7 +76,8 @@ pub(super) async fn challenge(
         let unsettled = |id: &&FindingId| !is_settled(&voices[*id]) && voices[*id].len() < MOST as usize;
         let open: Vec<FindingId> = due.iter().filter(unsettled).copied().collect();
         // Where nobody works, one more would not be heard either.
-        let in_vain = asked.start > 0 && !seating::has_working(host.settings(), &court.spent.failing);
+        let in_vain =
+            asked.start > 0 && !seating::has_working(host.settings(), Job::Review, &court.spent.failing);
         if open.is_empty() || in_vain {
             break;
         }
@@ -145,6 +147,7 @@ async fn hear(
     voices: &mut Voices,
 ) -> Result<Option<Ending>, Parked> {
     let (mut answered, mut failed) = (false, false);
+    let mut outside: Option<Fault> = None;
     for some in batches.chunks(SIDE_BY_SIDE) {
         let halted = limit(host, court);
         if halted.is_some() {
@@ -155,10 +158,11 @@ async fn hear(
             ask(host, bench.root.child(&batch.name), task, &court.spent)
         });
         for (batch, (came, rulings)) in some.iter().zip(try_join_all(asked).await?) {
-            court.use_up(host, &came);
+            court.use_up(host, Job::Review, &came);
             strays::report(host, court, &bench.root.child(&batch.name), &came).await?;
             answered |= rulings.is_some();
             failed |= rulings.is_none();
+            outside = outside.or(came.fault.clone().filter(Fault::is_environment));
             let agent = came.by().unwrap_or(&batch.agent);
             for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
                 if let Some(heard) = voices.get_mut(&ruling.id) {
@@ -170,6 +174,14 @@ async fn hear(
     // A sitting is one task to the limit on failures, however many batches it has.
     if answered {
         court.spent.failures_in_a_row = 0;
+    } else if let Some(fault) = outside
+        && host.patched("challenge-outside")
+    {
+        // It is nobody's failed attempt, and what nobody could dispute is not repaired yet.
+        return Ok(Some(Ending::new(
+            Reason::Environment,
+            format!("no challenger answered: {}", fault.detail),
+        )));
     } else if failed {
         court.spent.failures_in_a_row += 1;
         court.metrics.failures += 1;

@@ -55,17 +55,21 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         Ok(Err(problem)) => return Some(world_fault(problem).into()),
         Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
     };
-    let prompt =
-        match prompt::render(&task.brief, Material { text: &text, criteria: &criteria }, template.as_deref())
-        {
-            Ok(prompt) => prompt,
-            Err(problem) => {
-                let file = prompt::file_name(task.brief.role);
-                return Some(
-                    world_fault(format!("no prompt for the {} ({file}): {problem}", task.brief.role)).into(),
-                );
-            }
-        };
+    let rendered = match task.session {
+        Some(_) => prompt::follow_up(&task.brief),
+        None => {
+            prompt::render(&task.brief, Material { text: &text, criteria: &criteria }, template.as_deref())
+        }
+    };
+    let prompt = match rendered {
+        Ok(prompt) => prompt,
+        Err(problem) => {
+            let file = prompt::file_name(task.brief.role);
+            return Some(
+                world_fault(format!("no prompt for the {} ({file}): {problem}", task.brief.role)).into(),
+            );
+        }
+    };
     let prompt_bytes = prompt.len();
     let masked_prompt = world.masker.mask(&prompt).into_owned();
     let talk = talk(&task, lost);
