@@ -15,4 +15,5 @@ pub mod faults;
 pub mod limits;
 pub mod prompt;
 pub mod replay;
+mod schema;
 mod sessions;
