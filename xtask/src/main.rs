@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command line")]
 
 mod bench;
+mod clients;
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode, Stdio};
@@ -39,6 +40,11 @@ const COMMANDS: &[Chore] = &[
         about: "the simulated court: what the rules come to with agents whose errors are known; --seed N, --runs N",
         run: court,
     },
+    Chore {
+        name: "clients",
+        about: "the tests with real agent clients and a scripted model; --install-only, names of some of them",
+        run: clients::run,
+    },
     Chore { name: "help", about: "this list", run: help },
 ];
 
@@ -66,7 +72,7 @@ fn main() -> ExitCode {
 }
 
 fn list() -> String {
-    let rows = COMMANDS.iter().map(|chore| format!("  cargo xtask {:<6} {}\n", chore.name, chore.about));
+    let rows = COMMANDS.iter().map(|chore| format!("  cargo xtask {:<7} {}\n", chore.name, chore.about));
     rows.collect()
 }
 

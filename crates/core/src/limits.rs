@@ -114,6 +114,23 @@ pub struct Limits {
     pub cost: Cost,
     /// Weighted, counted for calls whose cost was not reported.
     pub tokens: u64,
+    #[serde(default)]
+    pub waits: Waits,
+}
+
+/// What becomes of a run whose agents may not be asked for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Waits {
+    /// How long it may wait for that in all; this is no awake time.
+    pub at_most_ms: u64,
+    /// Rather than ask another agent.
+    pub first: bool,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Waits { at_most_ms: 12 * 3_600_000, first: false }
+    }
 }
 
 impl Default for Limits {
@@ -126,6 +143,7 @@ impl Default for Limits {
             runtime_ms: 2 * 3_600_000,
             cost: Cost(5_000_000),
             tokens: 1_000_000,
+            waits: Waits::default(),
         }
     }
 }
@@ -142,6 +160,31 @@ pub struct Spent {
     /// Agents whose last tries failed, and how many in a row.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failing: Failing,
+    /// Agents that may not be asked before this wall time.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limited: BTreeMap<AgentName, u64>,
+    #[serde(default, skip_serializing_if = "Waited::is_nothing")]
+    pub waited: Waited,
+}
+
+/// Time in which a run did nothing but wait until an agent may be asked again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Waited {
+    pub ms: u64,
+    /// The awake time up to which it is counted: agents wait side by side.
+    until_ms: u64,
+}
+
+impl Waited {
+    fn is_nothing(&self) -> bool {
+        *self == Waited::default()
+    }
+
+    /// From one awake time to another.
+    pub fn add(&mut self, from_ms: u64, to_ms: u64) {
+        self.ms = self.ms.saturating_add(to_ms.saturating_sub(from_ms.max(self.until_ms)));
+        self.until_ms = self.until_ms.max(to_ms);
+    }
 }
 
 pub type Failing = BTreeMap<AgentName, u32>;
@@ -153,6 +196,8 @@ pub enum Tried {
     Failed,
     /// It is not there, or cannot start: another try would be the same.
     CannotWork,
+    /// Nothing is wrong with it; it may be asked again later.
+    Limited,
 }
 
 impl Spent {
@@ -171,6 +216,7 @@ impl Spent {
                 self.failing.remove(agent);
                 return;
             }
+            Tried::Limited => return,
             Tried::Failed => 1,
             Tried::CannotWork => 2,
         };
@@ -215,7 +261,7 @@ impl Left {
             rounds: limits.rounds.saturating_mul(shares).saturating_sub(done.0),
             fix_iterations: limits.fix_iterations.saturating_sub(done.1),
             failures: limits.failures.saturating_sub(spent.failures_in_a_row),
-            seconds: runtime_ms(limits, spent).saturating_sub(awake_ms) / 1000,
+            seconds: runtime_ms(limits, spent).saturating_sub(worked_ms(spent, awake_ms)) / 1000,
             findings: limits.findings.saturating_mul(shares).saturating_sub(findings),
             cost: Cost(limits.cost.0.saturating_mul(many).saturating_sub(spent.cost.0)),
             tokens: limits.tokens.saturating_mul(many).saturating_sub(spent.uncosted_tokens),
@@ -230,12 +276,18 @@ const LEAST_MS: u64 = 1_000;
 
 /// What a task may take: its own time, within what is left of the run's.
 pub fn task_ms(own_ms: u64, limits: &Limits, spent: &Spent, awake_ms: u64) -> u64 {
-    let rest = runtime_ms(limits, spent).saturating_sub(awake_ms).saturating_sub(OWN_SHARE_MS);
+    let rest =
+        runtime_ms(limits, spent).saturating_sub(worked_ms(spent, awake_ms)).saturating_sub(OWN_SHARE_MS);
     own_ms.min(rest.max(LEAST_MS))
 }
 
 fn runtime_ms(limits: &Limits, spent: &Spent) -> u64 {
     limits.runtime_ms.saturating_mul(u64::from(spent.shares()))
+}
+
+/// Waiting for a limit to pass is not working.
+fn worked_ms(spent: &Spent, awake_ms: u64) -> u64 {
+    awake_ms.saturating_sub(spent.waited.ms)
 }
 
 /// The guard before every step: the first limit that is used up, if any.
@@ -252,6 +304,7 @@ pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Op
         );
     }
     let runtime = runtime_ms(limits, spent);
+    let awake_ms = worked_ms(spent, awake_ms);
     // With no more than its own share left, a run can start nothing that could end in time.
     if awake_ms.saturating_add(OWN_SHARE_MS.min(runtime / 2)) >= runtime {
         let minutes = |ms: u64| format!("{}", ms / 60_000);
@@ -354,6 +407,18 @@ mod tests {
         spent.add(&Usage { input_tokens: 100, output_tokens: 50, cached_tokens: 1000, ..Usage::default() });
         spent.add(&Usage { input_tokens: 7, cost: Some(Cost::of(0.25)), ..Usage::default() });
         assert_eq!((spent.uncosted_tokens, spent.tokens, spent.cost), (250, 257, Cost::of(0.25)));
+    }
+
+    #[test]
+    fn waiting_for_a_limit_uses_up_no_time_and_is_counted_once() {
+        let mut spent = Spent::default();
+        let hours = |hours: u64| hours * 3_600_000;
+        spent.waited.add(hours(1), hours(4));
+        spent.waited.add(hours(2), hours(5));
+        spent.waited.add(hours(1), hours(4));
+        assert_eq!(spent.waited.ms, hours(4));
+        assert_eq!(reason(spent.clone(), hours(5), 0), None);
+        assert_eq!(reason(spent, hours(6), 0), Some(Reason::Runtime));
     }
 
     #[test]

@@ -103,6 +103,11 @@ fn after(settings: &Settings, job: Job, agent: &AgentName) -> Vec<AgentName> {
     others
 }
 
+/// Who else could do a job, in the order in which they would step in; nobody who keeps failing.
+pub fn others(settings: &Settings, job: Job, agent: &AgentName, failing: &Failing) -> Vec<AgentName> {
+    after(settings, job, agent).into_iter().filter(|other| works(other, failing)).collect()
+}
+
 /// Whether anybody who does such work does not keep failing.
 pub fn has_working(settings: &Settings, job: Job, failing: &Failing) -> bool {
     mixed(settings, job, |part| part != Part::Never).iter().any(|agent| works(&agent.name, failing))

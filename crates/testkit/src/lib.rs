@@ -1,5 +1,5 @@
 //! What tests are made of: hosts without a world, worlds that answer by script or at random, a simulated court, and a scripted
-//! agent that is a real process (`scripted-agent`).
+//! agent that is a real process (`scripted-agent`), and a scripted model server for real agents ([`model`]).
 //!
 //! [`trial`] drives any workflow over `core`'s own desk with a journal in memory, and can kill it at every single write.
 //! Nothing in the product depends on this crate.
@@ -8,6 +8,7 @@ mod challenged;
 pub mod court;
 mod dice;
 mod landed;
+pub mod model;
 mod random;
 pub mod samples;
 mod scripted;

@@ -120,8 +120,22 @@ impl RandomWorld {
                 FaultKind::Flood,
                 FaultKind::Killed { signal: 9 },
                 FaultKind::NotInstalled,
+                FaultKind::NotSignedIn,
+                FaultKind::Connection,
+                FaultKind::Overloaded,
+                FaultKind::Overflow,
+                FaultKind::Refused,
+                FaultKind::Limited { until_ms: None },
+                // Long past, soon, and long after the run has lost its patience.
+                FaultKind::Limited { until_ms: Some(1) },
+                FaultKind::Limited { until_ms: Some(5_000_000) },
+                FaultKind::Limited { until_ms: Some(u64::MAX) },
             ];
-            return samples::failed(self.dice.pick(&kinds).clone());
+            let mut reply = samples::failed(self.dice.pick(&kinds).clone());
+            if let Reply::Failed { fault, .. } = &mut reply {
+                fault.instant = self.dice.percent(30);
+            }
+            return reply;
         }
         if self.dice.percent(self.temper.answer_unreadable) {
             return samples::unreadable();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use tribunal_core::{
     desk::{Ask, Desk, Divergence, History, Turn, finished},
-    effect::Reply,
+    effect::{Effect, Reply},
     event::{Draft, EVENT_VERSION, Entry, Event},
     host::{Host, Parked},
     ids::{Key, RunId},
@@ -68,6 +68,8 @@ pub struct Trial<W> {
     pub order: Dice,
     /// Milliseconds that pass with every write.
     pub tick_ms: u64,
+    /// Milliseconds that passed in waits until an agent may be asked again.
+    pub waited_ms: u64,
     /// What the journal's door does to every string; it need not even be idempotent.
     pub mask: fn(&str) -> String,
     /// The journal keeps entries as they are handed in, neither masked nor read back from JSON, and no states: for counting,
@@ -83,6 +85,7 @@ impl<W: World> Trial<W> {
             world,
             order: Dice::new(seed),
             tick_ms: 1,
+            waited_ms: 0,
             mask: str::to_string,
             hasty: false,
         }
@@ -117,7 +120,7 @@ impl<W: World> Trial<W> {
     }
 
     fn stamp(&self) -> Stamp {
-        let ms = self.journal.len() as u64 * self.tick_ms;
+        let ms = self.journal.len() as u64 * self.tick_ms + self.waited_ms;
         Stamp { wall_ms: 1_000_000 + ms, awake_ms: ms }
     }
 }
@@ -179,6 +182,9 @@ impl<W: World> Living<'_, W> {
                 Ok(())
             }
             Performed::Reply(reply) => {
+                if let Effect::AwaitReset { until_ms, .. } = ask.effect {
+                    self.trial.waited_ms += until_ms.saturating_sub(self.trial.stamp().wall_ms);
+                }
                 let desk = self.desk;
                 let entry = self.write(finished(&ask.key, desk.stretch(), reply))?;
                 if let (true, Event::EffectFinished { reply, .. }) = (deliver, &entry.event) {

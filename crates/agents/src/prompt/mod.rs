@@ -84,6 +84,13 @@ pub fn render<'a>(
     Ok(filled)
 }
 
+/// What is said in a talk that the agent still remembers: what was wrong with its answer, and the form once more.
+pub fn follow_up(brief: &Brief) -> Result<String, TemplateError> {
+    let (values, _) = values(brief, Material::default())?;
+    let value = |name: &str| values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value);
+    Ok(format!("{}\n\n{}\n", value("task").trim(), value("form").trim()))
+}
+
 /// A value for a brief and its text, within a room in bytes.
 type FillIn = fn(&Brief, &str, usize) -> String;
 

@@ -22,7 +22,7 @@ use crate::{
     ids::{AgentName, FindingId, Key},
     level::Role,
     limits::{Spent, Usage, guard},
-    reason::Ending,
+    reason::{Ending, Reason},
     review::{
         Court,
         consult::{Consulted, consult},
@@ -147,6 +147,7 @@ async fn hear(
     voices: &mut Voices,
 ) -> Result<Option<Ending>, Parked> {
     let (mut answered, mut failed) = (false, false);
+    let mut outside: Option<Fault> = None;
     for some in batches.chunks(SIDE_BY_SIDE) {
         let halted = limit(host, court);
         if halted.is_some() {
@@ -161,6 +162,7 @@ async fn hear(
             strays::report(host, court, &bench.root.child(&batch.name), &came).await?;
             answered |= rulings.is_some();
             failed |= rulings.is_none();
+            outside = outside.or(came.fault.clone().filter(Fault::is_environment));
             let agent = came.by().unwrap_or(&batch.agent);
             for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
                 if let Some(heard) = voices.get_mut(&ruling.id) {
@@ -172,6 +174,14 @@ async fn hear(
     // A sitting is one task to the limit on failures, however many batches it has.
     if answered {
         court.spent.failures_in_a_row = 0;
+    } else if let Some(fault) = outside
+        && host.patched("challenge-outside")
+    {
+        // It is nobody's failed attempt, and what nobody could dispute is not repaired yet.
+        return Ok(Some(Ending::new(
+            Reason::Environment,
+            format!("no challenger answered: {}", fault.detail),
+        )));
     } else if failed {
         court.spent.failures_in_a_row += 1;
         court.metrics.failures += 1;

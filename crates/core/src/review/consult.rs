@@ -1,19 +1,25 @@
-//! Asking one agent, with the one second chance it gets.
+//! Asking one agent, with the one second chance it gets, and whoever takes over where it cannot go on.
 //!
-//! An answer that cannot be read or is too thin is asked for once more with what was wrong; a task that failed is tried
-//! once more after a pause, unless something outside has to change first.
+//! An answer that cannot be read or is too thin is asked for once more with what was wrong, in the same talk where the
+//! client kept it. What follows from a fault is the fault's [`Rule`]: the same again after a pause, once; the same again
+//! when a usage limit has passed; another agent; or nothing. What fails at once, twice in the same way, is the environment.
 
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    brief::{AgentReply, Content, Task},
-    client::Job,
+    brief::{AgentReply, Content, Session, Task, Workplace},
+    client::{Job, Size},
     effect::{Effect, Reply, Stray},
-    fault::{Fault, FaultKind},
+    event::Event,
+    fault::{Fault, FaultKind, Rule},
+    finding::Severity,
     host::{Host, Parked},
     ids::{AgentName, Key},
+    level::Role,
     limits::{Spent, Tried, Usage, backoff_ms, budget, task_ms},
-    seating,
+    seating, sizing,
+    stamp::Stamp,
+    text::cut,
 };
 
 /// What came of a consultation.
@@ -31,6 +37,10 @@ pub(super) struct Consulted {
     /// The second try helped.
     pub recovered: bool,
     pub paused_ms: u64,
+    /// Who may not be asked before when.
+    pub limited: Vec<(AgentName, u64)>,
+    /// Waits until somebody could be asked again, in awake time.
+    pub waited: Vec<(u64, u64)>,
 }
 
 impl Consulted {
@@ -44,78 +54,248 @@ impl Consulted {
     }
 }
 
+/// `judge` says what is wrong with an answer; None: it is good.
+pub(super) async fn consult(
+    host: &dyn Host,
+    key: &Key,
+    task: Task,
+    spent: &Spent,
+    judge: impl Fn(&Content) -> Option<String>,
+) -> Result<Consulted, Parked> {
+    let own_ms = task.timeout_ms;
+    let task = Task { size: Some(size(host, &task, false)), ..task };
+    let mut asking = Asking {
+        host,
+        key,
+        came: Consulted::default(),
+        spent: spent.clone(),
+        asked_again: false,
+        others: Vec::new(),
+        waits: 0,
+        task,
+    };
+    let mut at = asking.known_limit(key.clone()).await?;
+    while let Some(key) = at {
+        // Any further try is a step like any other: what is used up is used up.
+        let further = !asking.came.usages.is_empty();
+        let limits = &host.settings().limits;
+        if further && budget(limits, &asking.spent).is_some() && host.patched("limit-before-again") {
+            break;
+        }
+        asking.task.timeout_ms = task_ms(own_ms, limits, &asking.spent, host.now().awake_ms);
+        at = match host.perform(key.clone(), Effect::Ask { task: asking.task.clone() }).await? {
+            Reply::Agent(reply) => asking.answered(key, reply, &judge),
+            Reply::Failed { fault, usage, strayed, .. } => {
+                asking.came.strayed.extend(strayed);
+                asking.came.usages.push(usage);
+                asking.spent.add(&usage);
+                asking.failed(fault).await?
+            }
+            other => {
+                let detail = format!("an agent task was answered with {other:?}");
+                asking.came.fault = Some(Fault::new(FaultKind::Malformed, detail));
+                None
+            }
+        };
+    }
+    Ok(asking.came)
+}
+
+/// So often one task waits for a limit to pass.
+const MOST_WAITS: u32 = 12;
+/// Clocks differ.
+const MARGIN_MS: u64 = 2_000;
+/// Where nobody said how long: twice as long each time.
+const SHORTEST_WAIT_MS: u64 = 60_000;
+const LONGEST_WAIT_MS: u64 = 3_600_000;
+
+struct Asking<'a> {
+    host: &'a dyn Host,
+    key: &'a Key,
+    came: Consulted,
+    /// With what this consultation has used itself.
+    spent: Spent,
+    asked_again: bool,
+    /// Who was asked in place of somebody.
+    others: Vec<AgentName>,
+    waits: u32,
+    task: Task,
+}
+
+impl Asking<'_> {
+    /// An answer came. `Some`: it is asked for once more.
+    fn answered(
+        &mut self,
+        key: Key,
+        mut reply: AgentReply,
+        judge: impl Fn(&Content) -> Option<String>,
+    ) -> Option<Key> {
+        let agent = self.task.agent.clone();
+        self.came.strayed.append(&mut reply.strayed);
+        self.came.usages.push(reply.usage);
+        self.spent.add(&reply.usage);
+        let readable = !matches!(reply.content, Content::Unreadable { .. });
+        self.came.tried.push((agent.clone(), if readable { Tried::Answered } else { Tried::Failed }));
+        let wrong = judge(&reply.content);
+        let session = reply.session.clone();
+        if let Content::Unreadable { message } = &reply.content {
+            let detail = format!("{agent} answered in a form that cannot be read: {message}");
+            self.came.fault = Some(Fault::new(FaultKind::Malformed, detail));
+        } else {
+            self.came.recovered = self.came.fault.take().is_some();
+            self.came.replies.push((key, reply));
+        }
+        let wrong = wrong?;
+        if self.asked_again {
+            return None;
+        }
+        self.asked_again = true;
+        self.task.brief.correction = wrong;
+        self.task.session = session.filter(|session| self.may_go_on(session));
+        Some(self.key.child("again"))
+    }
+
+    /// A fixer works in a new copy each time; what it did in the last one is not there.
+    fn may_go_on(&self, session: &Session) -> bool {
+        matches!(self.task.place, Workplace::Frozen { .. }) && session.is_fresh(self.host.now().wall_ms)
+    }
+
+    /// The agent failed. `Some`: under which key it, or another one, is asked next.
+    async fn failed(&mut self, fault: Fault) -> Result<Option<Key>, Parked> {
+        if !matches!(fault.rule(), Rule::Wait | Rule::Stop) && self.task.session.take().is_some() {
+            // The client may have forgotten the talk: it is begun anew, with all that there is to say.
+            self.came.fault = Some(fault);
+            return Ok(Some(self.key.child("anew")));
+        }
+        let fault = self.broken(&fault).unwrap_or(fault);
+        let agent = self.task.agent.clone();
+        let tried = match fault.rule() {
+            Rule::Wait => Tried::Limited,
+            Rule::FallBack | Rule::Stop if fault.is_environment() => Tried::CannotWork,
+            _ => Tried::Failed,
+        };
+        self.came.tried.push((agent.clone(), tried));
+        self.spent.tried(&agent, tried);
+        self.came.fault = Some(fault.clone());
+        match fault.rule() {
+            Rule::Stop => Ok(None),
+            Rule::Wait => self.limited(&fault).await,
+            Rule::Retry | Rule::RetryThenFallBack if !self.asked_again => self.retry().await.map(Some),
+            Rule::Retry => Ok(None),
+            Rule::RetryThenFallBack | Rule::FallBack => Ok(self.fall_back(&fault)),
+        }
+    }
+
+    /// What fails at once and again in the same way would fail for ever: something outside has to change.
+    fn broken(&self, fault: &Fault) -> Option<Fault> {
+        let before = self.came.fault.as_ref()?;
+        let same_agent = self.came.by() == Some(&self.task.agent);
+        let same = fault.instant && before == fault && same_agent && !fault.is_environment();
+        (same && self.host.patched("circuit")).then(|| {
+            Fault::new(FaultKind::CannotStart, format!("{}; twice, and at once each time", fault.detail))
+        })
+    }
+
+    /// The same once more after a pause, by whoever stands in for an agent that keeps failing.
+    async fn retry(&mut self) -> Result<Key, Parked> {
+        self.asked_again = true;
+        self.task.size = Some(size(self.host, &self.task, true));
+        let (settings, job) = (self.host.settings(), Job::of(self.task.brief.role));
+        let other = seating::stand_in(settings, job, &self.task.agent, &self.spent.failing);
+        if other != self.task.agent && self.host.patched("stand-in") {
+            self.hand_to(other);
+        }
+        let ms = pause_ms(self.host, &self.spent);
+        self.came.paused_ms += ms;
+        self.host.perform(self.key.child("pause"), Effect::Sleep { ms }).await?;
+        Ok(self.key.child("again"))
+    }
+
+    fn hand_to(&mut self, other: AgentName) {
+        self.task.agent = other;
+        // Nobody goes on with another one's talk.
+        self.task.session = None;
+    }
+
+    /// Somebody else does it, if there is anybody who can and was not asked yet.
+    fn fall_back(&mut self, fault: &Fault) -> Option<Key> {
+        let other = self.other()?;
+        if !self.host.patched("fall-back") {
+            return None;
+        }
+        let text = format!("{}; {other} does it instead of {}", cut(&fault.detail, 200), self.task.agent);
+        self.host.note(Event::Warned { text });
+        self.others.push(other.clone());
+        self.hand_to(other);
+        Some(self.key.child(&format!("other-{}", self.others.len())))
+    }
+
+    fn other(&self) -> Option<AgentName> {
+        let asked = |name: &AgentName| self.came.tried.iter().any(|(agent, _)| agent == name);
+        let now = self.host.now().wall_ms;
+        let free = |name: &AgentName| self.spent.limited.get(name).is_none_or(|until| *until <= now);
+        let job = Job::of(self.task.brief.role);
+        let others = seating::others(self.host.settings(), job, &self.task.agent, &self.spent.failing);
+        others.into_iter().find(|name| !asked(name) && free(name))
+    }
+
+    /// An agent that is known not to be free is not asked in vain.
+    async fn known_limit(&mut self, key: Key) -> Result<Option<Key>, Parked> {
+        let Stamp { wall_ms: now, .. } = self.host.now();
+        let until = self.spent.limited.get(&self.task.agent).copied().filter(|until| *until > now);
+        let Some(until_ms) = until else { return Ok(Some(key)) };
+        let detail = format!("agent `{}` is at its usage limit", self.task.agent);
+        let fault = Fault::new(FaultKind::Limited { until_ms: Some(until_ms) }, detail);
+        self.came.fault = Some(fault.clone());
+        self.limited(&fault).await
+    }
+
+    /// It may be asked again later: another one is asked now, or it is waited for.
+    async fn limited(&mut self, fault: &Fault) -> Result<Option<Key>, Parked> {
+        let FaultKind::Limited { until_ms } = fault.kind else { return Ok(None) };
+        let now = self.host.now();
+        let limits = &self.host.settings().limits;
+        let guess = (SHORTEST_WAIT_MS << self.waits.min(10)).min(LONGEST_WAIT_MS);
+        // A time that has passed already says nothing.
+        let until_ms = until_ms.filter(|until| *until > now.wall_ms).unwrap_or(now.wall_ms + guess);
+        self.came.limited.push((self.task.agent.clone(), until_ms));
+        self.spent.limited.insert(self.task.agent.clone(), until_ms);
+        if !limits.waits.first
+            && let Some(key) = self.fall_back(fault)
+        {
+            return Ok(Some(key));
+        }
+        let needed = until_ms.saturating_sub(now.wall_ms).saturating_add(MARGIN_MS);
+        let room = limits.waits.at_most_ms.saturating_sub(self.spent.waited.ms);
+        if needed > room || self.waits >= MOST_WAITS || !self.host.patched("await-reset") {
+            let until = Stamp { wall_ms: until_ms, awake_ms: 0 }.utc();
+            let detail = format!("{}; it may be asked again at {until} UTC", fault.detail);
+            self.came.fault = Some(Fault::new(fault.kind.clone(), detail));
+            return Ok(None);
+        }
+        self.waits += 1;
+        let until_ms = until_ms.saturating_add(MARGIN_MS);
+        let wait = Effect::AwaitReset { agent: self.task.agent.clone(), until_ms, why: fault.detail.clone() };
+        self.host.perform(self.key.child(&format!("wait-{}", self.waits)), wait).await?;
+        let waited = (now.awake_ms, self.host.now().awake_ms);
+        self.spent.waited.add(waited.0, waited.1);
+        self.came.waited.push(waited);
+        self.spent.limited.remove(&self.task.agent);
+        Ok(Some(self.key.child(&format!("then-{}", self.waits))))
+    }
+}
+
+/// How much model the task is worth. What is easy about repairs: none of them matters much.
+fn size(host: &dyn Host, task: &Task, escalated: bool) -> Size {
+    let brief = &task.brief;
+    let minor = brief.assigned.iter().all(|assigned| assigned.severity == Severity::Low);
+    let easy = brief.role == Role::Fixer && minor;
+    sizing::size(host.settings().tier, brief.role, &brief.subject, escalated, easy)
+}
+
 /// Before the second try: the pause that is set, or longer after failures in a row; none where pauses are switched off.
 fn pause_ms(host: &dyn Host, spent: &Spent) -> u64 {
     let own = host.settings().tasks.retry_after_ms;
     let backoff = backoff_ms(spent.failures_in_a_row);
     if own > 0 && backoff > own && host.patched("backoff") { backoff } else { own }
-}
-
-/// `judge` says what is wrong with an answer; None: it is good.
-pub(super) async fn consult(
-    host: &dyn Host,
-    key: &Key,
-    mut task: Task,
-    spent: &Spent,
-    judge: impl Fn(&Content) -> Option<String>,
-) -> Result<Consulted, Parked> {
-    let mut came = Consulted::default();
-    let own_ms = task.timeout_ms;
-    let job = Job::of(task.brief.role);
-    let mut spent = spent.clone();
-    for key in [key.clone(), key.child("again")] {
-        let first = came.usages.is_empty();
-        // A second try is a step like any other: what is used up is used up.
-        if !first && budget(&host.settings().limits, &spent).is_some() && host.patched("limit-before-again") {
-            break;
-        }
-        task.timeout_ms = task_ms(own_ms, &host.settings().limits, &spent, host.now().awake_ms);
-        match host.perform(key.clone(), Effect::Ask { task: task.clone() }).await? {
-            Reply::Agent(mut reply) => {
-                came.strayed.append(&mut reply.strayed);
-                came.usages.push(reply.usage);
-                spent.add(&reply.usage);
-                let readable = !matches!(reply.content, Content::Unreadable { .. });
-                came.tried.push((task.agent.clone(), if readable { Tried::Answered } else { Tried::Failed }));
-                let wrong = judge(&reply.content);
-                if let Content::Unreadable { message } = &reply.content {
-                    let detail = format!("{} answered in a form that cannot be read: {message}", task.agent);
-                    came.fault = Some(Fault::new(FaultKind::Malformed, detail));
-                } else {
-                    came.recovered = came.fault.take().is_some();
-                    came.replies.push((key, reply));
-                }
-                let Some(wrong) = wrong else { break };
-                task.brief.correction = wrong;
-            }
-            Reply::Failed { fault, usage, strayed, .. } => {
-                came.strayed.extend(strayed);
-                came.usages.push(usage);
-                spent.add(&usage);
-                let hopeless = fault.is_environment();
-                came.fault = Some(fault);
-                let tried = if hopeless { Tried::CannotWork } else { Tried::Failed };
-                came.tried.push((task.agent.clone(), tried));
-                spent.tried(&task.agent, tried);
-                if hopeless {
-                    break;
-                }
-                if first {
-                    let other = seating::stand_in(host.settings(), job, &task.agent, &spent.failing);
-                    if other != task.agent && host.patched("stand-in") {
-                        task.agent = other;
-                    }
-                    let ms = pause_ms(host, &spent);
-                    came.paused_ms += ms;
-                    host.perform(key.child("pause"), Effect::Sleep { ms }).await?;
-                }
-            }
-            other => {
-                let detail = format!("an agent task was answered with {other:?}");
-                came.fault = Some(Fault::new(FaultKind::Malformed, detail));
-                break;
-            }
-        }
-    }
-    Ok(came)
 }

@@ -448,6 +448,12 @@ impl Court {
         for usage in &came.usages {
             self.spent.add(usage);
         }
+        for (agent, until_ms) in &came.limited {
+            self.spent.limited.insert(agent.clone(), *until_ms);
+        }
+        for (from_ms, to_ms) in &came.waited {
+            self.spent.waited.add(*from_ms, *to_ms);
+        }
         for (agent, tried) in &came.tried {
             let worked = seating::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
             self.spent.tried(agent, *tried);

@@ -62,7 +62,12 @@ pub(super) async fn look(host: &dyn Host, court: &mut Court, parent: &Key) -> Re
 
 /// Parks with this ending until a person says something.
 pub(super) async fn wait(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<(), Parked> {
+    let outside = ending.reason == Reason::Environment;
     if let Reply::Requests { requests } = host.perform(Key::new("wait"), Effect::Wait { ending }).await? {
+        if outside {
+            // Whoever lets it go on has mended what was broken: everybody gets another chance.
+            court.spent.failing.clear();
+        }
         apply(host, court, requests);
     }
     Ok(())

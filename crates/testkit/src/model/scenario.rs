@@ -1,0 +1,305 @@
+//! Scenarios: what the server is asked to play. Built in code by tests, or read from YAML (and so from JSON).
+//!
+//! The step of a rule is chosen by the number of tool rounds since the last words of the user: the same request always gets
+//! the same answer, however often a client tries. Only a rule with `uses` counts requests.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::request::{Api, Request};
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// The first that fits answers.
+    pub rules: Vec<Rule>,
+    /// What `GET /v1/models` lists.
+    pub models: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rule {
+    pub when: When,
+    /// Fits this many requests in all; then the step is chosen by the number of requests so far, and the last one repeats.
+    pub uses: Option<usize>,
+    pub steps: Vec<Step>,
+}
+
+/// All that is said must hold; nothing said fits everything.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct When {
+    /// The last words of the user, without the notes that clients put beside them.
+    pub last: Option<Pattern>,
+    pub first: Option<Pattern>,
+    pub system: Option<Pattern>,
+    /// What the tools of the last round gave back.
+    pub result: Option<Pattern>,
+    pub model: Option<Pattern>,
+    /// A tool of this name is offered.
+    pub tool: Option<String>,
+    pub api: Option<Api>,
+    pub stream: Option<bool>,
+}
+
+/// A plain string stands for text that is contained, `{regex: …}` for a search.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Written")]
+pub enum Pattern {
+    Text(String),
+    Regex(Regex),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Regex { regex: String },
+}
+
+impl TryFrom<Written> for Pattern {
+    type Error = regex::Error;
+
+    fn try_from(written: Written) -> Result<Pattern, regex::Error> {
+        match written {
+            Written::Text(text) => Ok(Pattern::Text(text)),
+            Written::Regex { regex } => Regex::new(&regex).map(Pattern::Regex),
+        }
+    }
+}
+
+impl From<&str> for Pattern {
+    fn from(text: &str) -> Pattern {
+        Pattern::Text(text.to_string())
+    }
+}
+
+/// One answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Step {
+    /// Held back until the test opens this gate; the request is counted before.
+    pub gate: Option<String>,
+    pub text: Option<String>,
+    pub calls: Vec<Call>,
+    /// The answer to a schema: through the client's tool for it where one is offered, else as text.
+    pub structured: Option<Value>,
+    pub stop: Stop,
+    pub tokens: Tokens,
+    /// Instead of the answer, or in the midst of it.
+    pub fail: Option<Failure>,
+}
+
+/// What the model wants done, in words that fit every client. Relative paths are in the client's working folder.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Call {
+    Write {
+        path: String,
+        content: String,
+    },
+    /// The old text must stand there; its first place is changed.
+    Edit {
+        path: String,
+        old: String,
+        new: String,
+    },
+    Shell(String),
+    Read(String),
+    /// Exactly this tool with exactly this input, offered or not.
+    Tool {
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+}
+
+/// Why the answer ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// Because all is said, or a tool is called.
+    #[default]
+    Done,
+    MaxTokens,
+    Refusal,
+}
+
+/// What the answer is said to have used. `input` is all of it, `cached` the part that came from a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tokens {
+    pub input: u64,
+    pub cached: u64,
+    pub output: u64,
+    pub reasoning: u64,
+}
+
+impl Default for Tokens {
+    fn default() -> Tokens {
+        Tokens { input: 100, cached: 0, output: 20, reasoning: 0 }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// An error answer in the form of the interface, or `body` as it is.
+    Status {
+        code: u16,
+        #[serde(default)]
+        kind: String,
+        #[serde(default)]
+        message: String,
+        #[serde(default)]
+        headers: BTreeMap<String, String>,
+        #[serde(default)]
+        body: Option<String>,
+    },
+    /// The connection ends in the middle of the answer.
+    Cut,
+    /// The stream begins well, then says that something went wrong.
+    StreamError { kind: String, message: String },
+    /// The connection ends before a word.
+    HangUp,
+    /// Success, and a body that no JSON parser reads.
+    NotJson(String),
+    /// Nothing, until the client gives up or the server is dropped.
+    Silence,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    #[error("the scenario cannot be read: {0}")]
+    Form(String),
+    #[error("rule {0} of the scenario has no steps")]
+    Empty(usize),
+}
+
+impl Scenario {
+    pub fn new(rules: impl IntoIterator<Item = Rule>) -> Scenario {
+        Scenario { rules: rules.into_iter().collect(), models: Vec::new() }
+    }
+
+    pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+        let scenario: Scenario =
+            serde_saphyr::from_str(text).map_err(|cause| ScenarioError::Form(cause.to_string()))?;
+        match scenario.rules.iter().position(|rule| rule.steps.is_empty()) {
+            Some(at) => Err(ScenarioError::Empty(at + 1)),
+            None => Ok(scenario),
+        }
+    }
+
+    /// The rule that fits, and its step. `used` has the requests that each rule answered so far.
+    pub(super) fn choose(&self, request: &Request, used: &[usize]) -> Option<(usize, &Step)> {
+        let used = |at: usize| used.get(at).copied().unwrap_or_default();
+        let mut fitting = self.rules.iter().enumerate();
+        let (at, rule) = fitting
+            .find(|(at, rule)| rule.uses.is_none_or(|uses| used(*at) < uses) && rule.when.fits(request))?;
+        let step = match rule.uses {
+            Some(_) => rule.steps.get(used(at)).or(rule.steps.last()),
+            None => rule.steps.get(request.rounds),
+        };
+        step.map(|step| (at, step))
+    }
+}
+
+impl Rule {
+    /// A rule for requests whose last words contain this.
+    pub fn on(last: &str, steps: impl IntoIterator<Item = Step>) -> Rule {
+        let when = When { last: Some(last.into()), ..When::default() };
+        Rule { when, uses: None, steps: steps.into_iter().collect() }
+    }
+
+    /// A rule for every request.
+    pub fn always(steps: impl IntoIterator<Item = Step>) -> Rule {
+        Rule { when: When::default(), uses: None, steps: steps.into_iter().collect() }
+    }
+
+    /// For the first requests only.
+    #[must_use]
+    pub fn uses(self, uses: usize) -> Rule {
+        Rule { uses: Some(uses), ..self }
+    }
+}
+
+impl When {
+    fn fits(&self, request: &Request) -> bool {
+        let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|one| one.fits(text));
+        fits(&self.last, &request.last)
+            && fits(&self.first, &request.first)
+            && fits(&self.system, &request.system)
+            && fits(&self.model, &request.model)
+            && fits(&self.result, &request.results.join("\n"))
+            && self.tool.as_ref().is_none_or(|tool| request.offers(tool))
+            && self.api.is_none_or(|api| api == request.api)
+            && self.stream.is_none_or(|stream| stream == request.stream)
+    }
+}
+
+impl Pattern {
+    fn fits(&self, text: &str) -> bool {
+        match self {
+            Pattern::Text(part) => text.contains(part.as_str()),
+            Pattern::Regex(regex) => regex.is_match(text),
+        }
+    }
+}
+
+impl Step {
+    pub fn text(text: impl Into<String>) -> Step {
+        Step { text: Some(text.into()), ..Step::default() }
+    }
+
+    pub fn calls(calls: impl IntoIterator<Item = Call>) -> Step {
+        Step { calls: calls.into_iter().collect(), ..Step::default() }
+    }
+
+    pub fn structured(value: Value) -> Step {
+        Step { structured: Some(value), ..Step::default() }
+    }
+
+    /// For failures in the midst of an answer there is one to break off.
+    pub fn fail(fail: Failure) -> Step {
+        Step {
+            fail: Some(fail),
+            ..Step::text("This answer does not end well, and these are its first words.")
+        }
+    }
+
+    #[must_use]
+    pub fn gated(self, gate: &str) -> Step {
+        Step { gate: Some(gate.to_string()), ..self }
+    }
+
+    #[must_use]
+    pub fn stopping(self, stop: Stop) -> Step {
+        Step { stop, ..self }
+    }
+
+    #[must_use]
+    pub fn using(self, tokens: Tokens) -> Step {
+        Step { tokens, ..self }
+    }
+}
+
+impl Failure {
+    /// An error answer; an empty message says the code.
+    pub fn status(code: u16, kind: &str, message: &str) -> Failure {
+        let (kind, message) = (kind.to_string(), message.to_string());
+        Failure::Status { code, kind, message, headers: BTreeMap::new(), body: None }
+    }
+
+    /// The same with one more header; nothing else has any.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Failure {
+        if let Failure::Status { headers, .. } = &mut self {
+            headers.insert(name.to_string(), value.to_string());
+        }
+        self
+    }
+}

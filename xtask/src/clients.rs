@@ -1,0 +1,138 @@
+//! `cargo xtask clients [--install-only] [TEST…]`: the tests that drive the real agent clients against a scripted model.
+//!
+//! The clients are what people run, in one version each, installed by npm below `target/clients` and nowhere else; what is
+//! there already is left alone. No test asks a model or the network: only the installation does. The tests themselves are
+//! `crates/cli/tests/clients`, and are passed over by `cargo xtask test`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{FAILED, MISUSED, cargo, step};
+
+/// Where the clients are, for the tests; set by a person it says where else they are.
+const FOLDER: &str = "TRIBUNAL_CLIENTS";
+const INSTALL_ONLY: &str = "--install-only";
+/// A client takes a second of one core to start, and the program under test wants some, too.
+const AT_ONCE: &str = "--test-threads=2";
+
+struct Client {
+    /// Its folder, and the command it is started by.
+    name: &'static str,
+    package: &'static str,
+    version: &'static str,
+}
+
+const CLIENTS: &[Client] = &[
+    Client { name: "claude", package: "@anthropic-ai/claude-code", version: "2.1.325" },
+    Client { name: "codex", package: "@openai/codex", version: "0.166.0" },
+];
+
+pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
+    let (flags, tests): (Vec<_>, Vec<_>) =
+        arguments.iter().partition(|argument| argument.as_encoded_bytes().starts_with(b"-"));
+    if let Some(unknown) = flags.iter().find(|flag| **flag != INSTALL_ONLY) {
+        eprintln!(
+            "xtask clients: there is no `{}`, only {INSTALL_ONLY} and names of tests",
+            unknown.display()
+        );
+        return Ok(MISUSED);
+    }
+    let folder = folder();
+    for client in CLIENTS {
+        let code = client.install(&folder)?;
+        if code != 0 {
+            return Ok(code);
+        }
+    }
+    if flags.is_empty() { test(&folder, &tests) } else { Ok(0) }
+}
+
+fn folder() -> PathBuf {
+    let named = std::env::var_os(FOLDER).map(PathBuf::from);
+    let built = || std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    xtask::root().join(named.unwrap_or_else(|| built().join("clients")))
+}
+
+fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
+    let fixed =
+        ["test", "--package", "tribunal", "--test", "clients", "--locked", "--", "--ignored", AT_ONCE];
+    step("the tests with real clients", || {
+        let status = cargo().args(fixed).args(tests).env(FOLDER, folder).status();
+        match status.context("cannot start cargo")?.code() {
+            Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
+            None => bail!("the tests were ended"),
+        }
+    })
+}
+
+impl Client {
+    fn install(&self, folder: &Path) -> Result<u8> {
+        let folder = folder.join(self.name);
+        if self.installed(&folder).as_deref() == Some(self.version) {
+            eprintln!("==> {} {} is there", self.name, self.version);
+            return Ok(0);
+        }
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let wanted = format!("{}@{}", self.package, self.version);
+        step(&format!("npm install {wanted}"), || {
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--no-audit", "--no-fund", "--save-exact", "--prefix"])
+                .arg(&folder)
+                .arg(&wanted);
+            match npm.status() {
+                Ok(status) if !status.success() => Ok(FAILED),
+                Ok(_) => self.check(&folder),
+                Err(cause) if cause.kind() == ErrorKind::NotFound => {
+                    bail!("npm is not installed, and the clients come by it: install Node.js 20 or newer")
+                }
+                Err(cause) => Err(cause).context("cannot start npm"),
+            }
+        })
+    }
+
+    /// npm may be content with another version, or with a package whose program for this machine is missing.
+    fn check(&self, folder: &Path) -> Result<u8> {
+        let version = self.installed(folder).unwrap_or_else(|| "nothing that can be started".to_string());
+        if version != self.version {
+            bail!("npm installed {version}, not {} {}", self.name, self.version);
+        }
+        Ok(0)
+    }
+
+    /// The version that stands in this folder, if its command is there.
+    fn installed(&self, folder: &Path) -> Option<String> {
+        let modules = folder.join("node_modules");
+        modules.join(".bin").join(self.name).exists().then_some(())?;
+        let manifest = fs::read_to_string(modules.join(self.package).join("package.json")).ok()?;
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).ok()?;
+        manifest.get("version")?.as_str().map(str::to_string)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_client_that_can_be_started_counts_as_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let client = &CLIENTS[0];
+        let modules = folder.path().join("node_modules");
+        assert_eq!(client.installed(folder.path()), None);
+
+        fs::create_dir_all(modules.join(client.package)).unwrap();
+        fs::write(modules.join(client.package).join("package.json"), r#"{"version": "1.2.3"}"#).unwrap();
+        assert_eq!(client.installed(folder.path()), None, "no command");
+
+        fs::create_dir(modules.join(".bin")).unwrap();
+        fs::write(modules.join(".bin").join(client.name), "").unwrap();
+        assert_eq!(client.installed(folder.path()).as_deref(), Some("1.2.3"));
+        let other = client.check(folder.path()).unwrap_err().to_string();
+        assert_eq!(other, "npm installed 1.2.3, not claude 2.1.325");
+    }
+}
