@@ -1,12 +1,16 @@
 //! Translates between Tribunal's briefs and the languages of agent command lines.
 //!
 //! [`prompt`] turns a brief into the text an agent reads, [`driver`] says how an agent is launched and how its output is
-//! read, [`answer`] turns its words into typed findings and fixes, [`replay`] plays scripts where no real agent is wanted.
+//! read, [`answer`] turns its words into typed findings and fixes, [`analysis`] weighs free text, [`clients`] knows what is
+//! to be known of each client, [`replay`] plays scripts where no real agent is wanted.
 //!
 //! It starts nothing: a launch is data that `runner` hands to `supervise`. It knows nothing of BMAD files, journals or
 //! what an answer is worth; the last is `core`'s business.
 
+pub mod analysis;
 pub mod answer;
+pub mod clients;
 pub mod driver;
 pub mod prompt;
 pub mod replay;
+mod sessions;

@@ -36,6 +36,7 @@ pub mod reason;
 pub mod review;
 pub mod seating;
 pub mod settings;
+pub mod sizing;
 pub mod stamp;
 pub mod subject;
 pub mod text;

@@ -197,6 +197,7 @@ fn level(effective: &Effective) -> Option<Level> {
 
 fn limits(effective: &Effective) -> Limits {
     Limits {
+        waits: Default::default(),
         rounds: count(effective, "limits.max_review_rounds"),
         fix_iterations: count(effective, "limits.max_fix_iterations"),
         failures: count(effective, "limits.max_failures"),

@@ -12,6 +12,7 @@ use crate::{
     challenge::{
         AT_ONCE, IN_DOUBT, MOST, NO_AGREEMENT, Ruled, Voice, doubt, down, is_due, is_settled, reason, rule,
     },
+    client::Job,
     decision::Decision,
     event::Event,
     fault::{Fault, FaultKind},
@@ -75,7 +76,8 @@ pub(super) async fn challenge(
         let unsettled = |id: &&FindingId| !is_settled(&voices[*id]) && voices[*id].len() < MOST as usize;
         let open: Vec<FindingId> = due.iter().filter(unsettled).copied().collect();
         // Where nobody works, one more would not be heard either.
-        let in_vain = asked.start > 0 && !seating::has_working(host.settings(), &court.spent.failing);
+        let in_vain =
+            asked.start > 0 && !seating::has_working(host.settings(), Job::Review, &court.spent.failing);
         if open.is_empty() || in_vain {
             break;
         }
@@ -156,7 +158,7 @@ async fn hear(
             ask(host, bench.root.child(&batch.name), task, &court.spent)
         });
         for (batch, (came, rulings)) in some.iter().zip(try_join_all(asked).await?) {
-            court.use_up(host, &came);
+            court.use_up(host, Job::Review, &came);
             strays::report(host, court, &bench.root.child(&batch.name), &came).await?;
             answered |= rulings.is_some();
             failed |= rulings.is_none();

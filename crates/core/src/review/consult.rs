@@ -8,14 +8,16 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     brief::{AgentReply, Content, Session, Task, Workplace},
-    client::Job,
+    client::{Job, Size},
     effect::{Effect, Reply, Stray},
     event::Event,
     fault::{Fault, FaultKind, Rule},
+    finding::Severity,
     host::{Host, Parked},
     ids::{AgentName, Key},
+    level::Role,
     limits::{Spent, Tried, Usage, backoff_ms, budget, task_ms},
-    seating,
+    seating, sizing,
     stamp::Stamp,
     text::cut,
 };
@@ -61,6 +63,7 @@ pub(super) async fn consult(
     judge: impl Fn(&Content) -> Option<String>,
 ) -> Result<Consulted, Parked> {
     let own_ms = task.timeout_ms;
+    let task = Task { size: Some(size(host, &task, false)), ..task };
     let mut asking = Asking {
         host,
         key,
@@ -196,7 +199,9 @@ impl Asking<'_> {
     /// The same once more after a pause, by whoever stands in for an agent that keeps failing.
     async fn retry(&mut self) -> Result<Key, Parked> {
         self.asked_again = true;
-        let other = seating::stand_in(self.host.settings(), &self.task.agent, &self.spent.failing);
+        self.task.size = Some(size(self.host, &self.task, true));
+        let (settings, job) = (self.host.settings(), Job::of(self.task.brief.role));
+        let other = seating::stand_in(settings, job, &self.task.agent, &self.spent.failing);
         if other != self.task.agent && self.host.patched("stand-in") {
             self.hand_to(other);
         }
@@ -278,6 +283,14 @@ impl Asking<'_> {
         self.spent.limited.remove(&self.task.agent);
         Ok(Some(self.key.child(&format!("then-{}", self.waits))))
     }
+}
+
+/// How much model the task is worth. What is easy about repairs: none of them matters much.
+fn size(host: &dyn Host, task: &Task, escalated: bool) -> Size {
+    let brief = &task.brief;
+    let minor = brief.assigned.iter().all(|assigned| assigned.severity == Severity::Low);
+    let easy = brief.role == Role::Fixer && minor;
+    sizing::size(host.settings().tier, brief.role, &brief.subject, escalated, easy)
 }
 
 /// Before the second try: the pause that is set, or longer after failures in a row; none where pauses are switched off.

@@ -9,6 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::{
     brief::{Assigned, Brief, Claim, Content, Said, Task, Workplace},
+    client::Job,
     decision::Decision,
     event::Event,
     fault::Fault,
@@ -203,11 +204,11 @@ fn fill(task: &mut Task, host: &dyn Host, court: &Court, iteration: u32) {
 fn agent_for(host: &dyn Host, court: &Court, hand: &[FindingId], number: usize) -> AgentName {
     let settings = host.settings();
     let failing = &court.spent.failing;
-    let agent = seating::seat(settings, number, 0);
+    let agent = seating::seat(settings, Job::Fix, number, 0);
     let circling = hand.iter().any(|id| court.tries.circling.contains(id));
     let other = match court.tries.last_agent(hand).filter(|_| circling) {
-        Some(last) => seating::another(settings, last, failing),
-        None => seating::stand_in(settings, &agent, failing),
+        Some(last) => seating::another(settings, Job::Fix, last, failing),
+        None => seating::stand_in(settings, Job::Fix, &agent, failing),
     };
     if other != agent && host.patched("stand-in") { other } else { agent }
 }
@@ -233,7 +234,7 @@ async fn settle(
         Content::Fixes { claims } => Some((by.clone(), claims.clone(), reply.patch.clone())),
         _ => None,
     });
-    court.book(host, &came, readable.is_some());
+    court.book(host, Job::Fix, &came, readable.is_some());
     strays::report(host, court, &key, &came).await?;
     let before = court.tries.answered_before(standing, &hand);
     let agent = came.by().cloned().unwrap_or(agent);

@@ -6,6 +6,7 @@ use futures_util::future::try_join_all;
 
 use crate::{
     brief::{Brief, Content, Raised, Task, Workplace},
+    client::Job,
     confidence::Party,
     event::Event,
     fault::{Fault, FaultKind},
@@ -77,9 +78,9 @@ pub(super) async fn review_round(
     let stand_in = !court.spent.failing.is_empty() && host.patched("stand-in");
     let fuller = host.patched("fuller-briefs");
     let asked = roles.iter().enumerate().map(|(index, role)| {
-        let mut agent = seating::seat(settings, index, turn);
+        let mut agent = seating::seat(settings, Job::Review, index, turn);
         if stand_in {
-            agent = seating::stand_in(settings, &agent, &court.spent.failing);
+            agent = seating::stand_in(settings, Job::Review, &agent, &court.spent.failing);
         }
         let mut task = task(court, settings, round, *role, agent);
         if fuller {
@@ -144,7 +145,7 @@ fn nobody_answered(host: &dyn Host, court: &Court, seats: &[Seat]) -> Option<End
     let fault = seats.iter().find_map(|seat| seat.came.fault.clone());
     let hopeless = fault.as_ref().is_some_and(Fault::is_environment);
     let detail = fault.map_or_else(String::new, |fault| fault.detail);
-    if !hopeless && seating::has_others(settings) && host.patched("ask-others") {
+    if !hopeless && seating::has_others(settings, Job::Review) && host.patched("ask-others") {
         host.note(Event::Warned { text: format!("no reviewer answered: {detail}; the round is held again") });
         return None;
     }
@@ -306,7 +307,7 @@ fn count(
 ) -> Option<Vec<(Raiser, Vec<Raised>)>> {
     let mut answers = Vec::new();
     for seat in seats {
-        court.book(host, &seat.came, seat.raised.is_some());
+        court.book(host, Job::Review, &seat.came, seat.raised.is_some());
         if let Some(raised) = &seat.raised {
             let raiser = Raiser { round, role: seat.role, agent: seat.agent.clone() };
             answers.push((raiser, raised.clone()));
@@ -440,7 +441,7 @@ impl Court {
     }
 
     /// Books what a consultation used and who failed in it.
-    pub(super) fn use_up(&mut self, host: &dyn Host, came: &Consulted) {
+    pub(super) fn use_up(&mut self, host: &dyn Host, job: Job, came: &Consulted) {
         self.metrics.subagent_invocations += came.calls();
         self.metrics.total_backoff_seconds += came.paused_ms / 1000;
         self.metrics.recoveries += u32::from(came.recovered);
@@ -454,9 +455,9 @@ impl Court {
             self.spent.waited.add(*from_ms, *to_ms);
         }
         for (agent, tried) in &came.tried {
-            let worked = seating::stand_in(host.settings(), agent, &self.spent.failing) == *agent;
+            let worked = seating::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
             self.spent.tried(agent, *tried);
-            let other = seating::stand_in(host.settings(), agent, &self.spent.failing);
+            let other = seating::stand_in(host.settings(), job, agent, &self.spent.failing);
             if worked && other != *agent && host.patched("stand-in") {
                 let text = format!("{agent} has failed twice in a row; {other} stands in for it");
                 host.note(Event::Warned { text });
@@ -465,8 +466,8 @@ impl Court {
     }
 
     /// Books a consultation: calls, tokens, failures in a row.
-    pub(super) fn book(&mut self, host: &dyn Host, came: &Consulted, answered: bool) {
-        self.use_up(host, came);
+    pub(super) fn book(&mut self, host: &dyn Host, job: Job, came: &Consulted, answered: bool) {
+        self.use_up(host, job, came);
         let outside = came.fault.as_ref().is_some_and(Fault::is_environment);
         if answered {
             self.spent.failures_in_a_row = 0;

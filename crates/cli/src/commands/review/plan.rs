@@ -5,6 +5,7 @@ use std::io::{Write, stdout};
 use tribunal_agents::prompt;
 use tribunal_core::{
     brief::Brief,
+    client::Job,
     level::{Role, level_for, panel},
     seating,
     settings::Settings,
@@ -35,8 +36,9 @@ pub(super) fn show(
     let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
     let roles = panel(&settings.subject, level, settings.tier);
     let seats = roles.iter().enumerate();
-    let panel: Vec<Seat> =
-        seats.map(|(index, role)| Seat { role: *role, agent: seating::seat(settings, index, 0) }).collect();
+    let panel: Vec<Seat> = seats
+        .map(|(index, role)| Seat { role: *role, agent: seating::seat(settings, Job::Review, index, 0) })
+        .collect();
     let plan = Plan {
         schema: "tribunal.plan/1",
         subject: settings.subject.clone(),

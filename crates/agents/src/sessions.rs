@@ -1,0 +1,42 @@
+//! The id of a talk, wherever a client puts it.
+
+use serde_json::Value;
+
+/// The names that clients use, the surest first.
+pub(crate) fn id(object: &Value) -> Option<&str> {
+    let direct = |name: &str| object.get(name).and_then(Value::as_str);
+    let nested = object.get("metadata").and_then(|beside| beside.get("session_id")).and_then(Value::as_str);
+    let known =
+        direct("sessionId").or(nested).or_else(|| direct("session_id")).or_else(|| direct("thread_id"));
+    known.filter(|id| is_plain(id))
+}
+
+/// It becomes an argument of a command line: nothing that could be taken for a flag or a path.
+pub(crate) fn is_plain(id: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=128).contains(&id.len()) && !id.starts_with(['-', '.']) && id.chars().all(letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_names_in_their_order_and_nothing_that_is_no_id() {
+        for (object, found) in [
+            (json!({"sessionId": "a", "session_id": "c", "thread_id": "d"}), Some("a")),
+            (json!({"metadata": {"session_id": "b"}, "session_id": "c"}), Some("b")),
+            (json!({"session_id": "c", "thread_id": "d"}), Some("c")),
+            (json!({"thread_id": "d"}), Some("d")),
+            (json!({"session_id": 7}), None),
+            (json!({"session_id": ""}), None),
+            (json!({"session_id": "--dangerously-skip-permissions"}), None),
+            (json!({"session_id": "../../x"}), None),
+            (json!([1]), None),
+        ] {
+            assert_eq!(id(&object), found, "{object}");
+        }
+    }
+}
