@@ -61,6 +61,8 @@ pub enum FaultKind {
 pub enum Rule {
     /// The same once more, after a pause.
     Retry,
+    /// The same once more, after a pause; then another agent, if there is one.
+    RetryThenFallBack,
     /// The same again when the provider allows it; or another agent now.
     Wait,
     /// Another agent, if there is one: the same would fail again.
@@ -84,7 +86,7 @@ const fn row(code: &'static str, rule: Rule, environment: bool) -> Row {
 
 impl FaultKind {
     pub fn row(&self) -> Row {
-        use Rule::{FallBack, Retry, Stop, Wait};
+        use Rule::{FallBack, Retry, RetryThenFallBack, Stop, Wait};
         match self {
             FaultKind::NotInstalled => row("not_installed", FallBack, true),
             FaultKind::CannotStart => row("cannot_start", FallBack, true),
@@ -101,8 +103,8 @@ impl FaultKind {
             FaultKind::NoCredit => row("no_credit", FallBack, true),
             FaultKind::NoModel => row("no_model", FallBack, true),
             FaultKind::Limited { .. } => row("limited", Wait, true),
-            FaultKind::Overloaded => row("overloaded", Retry, false),
-            FaultKind::Connection => row("connection", Retry, true),
+            FaultKind::Overloaded => row("overloaded", RetryThenFallBack, false),
+            FaultKind::Connection => row("connection", RetryThenFallBack, true),
             FaultKind::Overflow => row("overflow", FallBack, false),
             FaultKind::Refused => row("refused", FallBack, false),
             FaultKind::Denied => row("denied", FallBack, true),

@@ -173,7 +173,7 @@ fn who_wants_to_wait_waits_although_there_is_another() {
 #[test]
 fn each_rule_leads_where_it_says() {
     let again = |kind: &FaultKind| match kind.row().rule {
-        Rule::Retry => "/again",
+        Rule::Retry | Rule::RetryThenFallBack => "/again",
         Rule::Wait => "/then-1",
         Rule::FallBack => "/other-1",
         Rule::Stop => "",
@@ -204,6 +204,16 @@ fn each_rule_leads_where_it_says() {
         assert!(last.starts_with(&format!("{next} ")), "{kind:?}: {:?}", asked(&trial));
         let expected = if next.is_empty() { Reason::Environment } else { Reason::ReviewOnly };
         assert_eq!(ending.reason, expected, "{kind:?}: {}", ending.detail);
+    }
+}
+
+#[test]
+fn a_provider_in_trouble_is_asked_twice_and_then_another() {
+    for kind in [FaultKind::Overloaded, FaultKind::Connection] {
+        let script = world().on(SEAT, failed(kind.clone())).on(&format!("{SEAT}/again"), failed(kind));
+        let (ending, _, trial) = reviewed(both(), script.on(&format!("{SEAT}/other-1"), one()));
+        assert_eq!(asked(&trial), [" a", "/again a", "/other-1 b"]);
+        assert_eq!(ending.reason, Reason::ReviewOnly);
     }
 }
 

@@ -180,9 +180,9 @@ impl Asking<'_> {
         match fault.rule() {
             Rule::Stop => Ok(None),
             Rule::Wait => self.limited(&fault).await,
-            Rule::Retry if !self.asked_again => self.retry().await.map(Some),
-            Rule::Retry if !fault.is_environment() => Ok(None),
-            Rule::Retry | Rule::FallBack => Ok(self.fall_back(&fault)),
+            Rule::Retry | Rule::RetryThenFallBack if !self.asked_again => self.retry().await.map(Some),
+            Rule::Retry => Ok(None),
+            Rule::RetryThenFallBack | Rule::FallBack => Ok(self.fall_back(&fault)),
         }
     }
 
