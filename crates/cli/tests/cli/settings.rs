@@ -102,8 +102,11 @@ fn the_settings_in_force_read_well() {
     agents:
       use                      -              not set                  a list, [a, b]
       at_once                  6              default                  a whole number, 1 to 32
-    * scripted.driver          replay         tribunal.yaml:2          command | replay
+      continue                 true           default                  true | false
+    * scripted.driver          replay         tribunal.yaml:2          command | replay | claude-code | codex
     * scripted.script          script.yaml    tribunal.yaml:2          a text
+    agentConfig:
+      defaultFallback          -              not set                  a name, or false
     limits:
       max_review_rounds        3              default                  a whole number, 1 to 100
       max_fix_iterations       3              default                  a whole number, 1 to 100
@@ -123,6 +126,7 @@ fn the_settings_in_force_read_well() {
       party_timeout            1200 s         default                  seconds, 1 to 86400
       elicitation_timeout      -              not set                  seconds, 1 to 86400
       fixer_timeout            900 s          default                  seconds, 1 to 86400
+      fixer_model              -              not set                  a text
       check_timeout            600 s          default                  seconds, 1 to 86400
       idle_timeout             600 s          default                  seconds, 1 to 86400
       retry_after              5 s            default                  seconds, 0 to 86400
@@ -133,7 +137,7 @@ fn the_settings_in_force_read_well() {
     accepted; not used by this version:
     * progress.sound_alerts                         true           tribunal.yaml:4          true | false
 
-    * set by somebody (6); the others are defaults. 33 more are accepted and not used by this version: --all
+    * set by somebody (6); the others are defaults. 30 more are accepted and not used by this version: --all
     ");
 }
 
