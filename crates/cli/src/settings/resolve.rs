@@ -8,7 +8,7 @@ use std::{
 use tribunal_bmad::{OUTPUT_FOLDER, folder};
 use tribunal_core::{
     level::{Goal, Level, Tier},
-    limits::{Cost, Limits},
+    limits::{Cost, Limits, Waits},
     settings::{PlanSettings, Settings, TaskSettings, WritingSettings},
     subject::Subject,
 };
@@ -205,7 +205,10 @@ fn level(effective: &Effective) -> Option<Level> {
 
 fn limits(effective: &Effective) -> Limits {
     Limits {
-        waits: Default::default(),
+        waits: Waits {
+            at_most_ms: ms(effective, "limits.max_wait"),
+            first: is_word(effective, "agents.on_limit", "wait"),
+        },
         rounds: count(effective, "limits.max_review_rounds"),
         fix_iterations: count(effective, "limits.max_fix_iterations"),
         failures: count(effective, "limits.max_failures"),

@@ -102,6 +102,7 @@ fn the_settings_in_force_read_well() {
     agents:
       use                      -              not set                  a list, [a, b]
       at_once                  6              default                  a whole number, 1 to 32
+      on_limit                 fallback       default                  fallback | wait
       continue                 true           default                  true | false
     * scripted.driver          replay         tribunal.yaml:2          command | replay | claude-code | codex
     * scripted.script          script.yaml    tribunal.yaml:2          a text
@@ -113,6 +114,7 @@ fn the_settings_in_force_read_well() {
       max_failures             5              default                  a whole number, 1 to 100
       max_findings             50             default                  a whole number, 1 to 1000
       max_runtime_minutes      120 min        default                  minutes, 1 to 1440
+      max_wait                 43200 s        default                  seconds, 0 to 86400
       max_cost                 5.00           default                  an amount of money, more than 0
       max_tokens               1000000        default                  a whole number, 1 to 1000000000
     tasks:

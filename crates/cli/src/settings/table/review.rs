@@ -31,6 +31,7 @@ pub(super) const ROWS: &[Row] = &[
     row("agents.use", Kind::List, "", "The agents that take part; needed as soon as there are several")
         .also(&[weak("agentConfig.defaultPrimary", Kind::One)]),
     row("agents.at_once", AT_ONCE, "6", "Agents of one command that work at the same time; its runs get them in turn"),
+    row("agents.on_limit", Kind::Words(&["fallback", "wait"]), "fallback", "At a usage limit: another agent that is free, or wait for this one"),
     row("agents.continue", Kind::Flag, "true", "Whether agents go on with their sessions; false: every task in a fresh one"),
     row("agents.NAME.driver", Kind::Words(&DRIVERS), "", "How it is driven; an agent that is called like a client is that client"),
     row("agents.NAME.argv", Kind::List, "", "For `command`: the program and its arguments; it reads the prompt from standard input"),
@@ -53,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     row("agentConfig.perTask.JOB.primary", Kind::Text, "", "The agent for this kind of task; the others stand by"),
     row("agentConfig.perTask.JOB.fallback", Kind::TextOrNo, "", "The agent that steps in first, or false for none"),
     row("agentConfig.perTask.JOB.model", Kind::Text, "", "The model for this kind of task"),
-    row("agentConfig.complexityOverrides.COMPLEXITY.primary", Kind::Text, "", "The agent at tier 0 and 1 (low), 2 and 3 (medium), 4 (high)"),
+    row("agentConfig.complexityOverrides.COMPLEXITY.primary", Kind::Text, "", "The agent at tiers 0-1 (low), 2-3 (medium), 4 (high)"),
     row("agentConfig.complexityOverrides.COMPLEXITY.fallback", Kind::TextOrNo, "", "The agent that steps in first, or false"),
     row("agentConfig.complexityOverrides.COMPLEXITY.model", Kind::Text, "", "The model at this complexity"),
     row("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.primary", Kind::Text, "", "The agent for this kind of task"),
@@ -73,6 +74,7 @@ pub(super) const ROWS: &[Row] = &[
             read_as("limits.max_runtime_seconds", TIMEOUT),
             read_as("review_loop.limits.max_runtime_seconds", TIMEOUT),
         ]),
+    row("limits.max_wait", Kind::Seconds { min: 0 }, "43200", "How long a run may wait for usage limits in all; this is no runtime"),
     row("limits.max_cost", Kind::Cost, "5.00", "What a run may cost, where agents report it"),
     row("limits.max_tokens", Kind::Whole { min: 1, max: 1_000_000_000 }, "1000000", "Weighted tokens a run may use"),
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use tribunal_agents::clients::CLIENTS;
 use tribunal_core::{
     client::{ClientSpec, Inherit, Job, Models, Part, Server},
+    limits::Waits,
     settings::{AgentSpec, DriverSpec, Settings},
     subject::Subject,
 };
@@ -339,6 +340,15 @@ fn where_nobody_is_named_the_first_client_that_is_ready_takes_part() {
         3. see what is missing: tribunal doctor
         4. or see it work without an agent: tribunal demo
     ");
+}
+
+#[test]
+fn what_happens_at_a_usage_limit_can_be_set() {
+    let waits = |text: &str| resolved(&format!("{AGENT}{text}")).settings.limits.waits;
+    assert_eq!(waits(""), Waits { at_most_ms: 43_200_000, first: false });
+    assert_eq!(waits("limits: {max_wait: 60}\n"), Waits { at_most_ms: 60_000, first: false });
+    let text = "agents: {use: [codex], on_limit: wait}\n";
+    assert!(resolved(text).settings.limits.waits.first);
 }
 
 #[test]
