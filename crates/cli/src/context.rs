@@ -14,7 +14,7 @@ use tribunal_runner::{Project, mask::Masker};
 use tribunal_store::{Store, StoreError};
 
 use crate::{
-    Colour,
+    Colour, clients,
     complaint::{Complaint, ENVIRONMENT},
     settings::{Given, PREFIX, Wishes},
 };
@@ -137,7 +137,8 @@ impl Context {
         let user_file =
             base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"));
         let given = Given { user_file, variables: variables.collect(), flags: Vec::new() };
-        Wishes { given, paced: self.interactive && !self.json }
+        let clients = clients::look(&|name| env::var_os(name));
+        Wishes { given, paced: self.interactive && !self.json, clients }
     }
 
     /// Where things are kept that belong to the person and to no project.

@@ -299,8 +299,9 @@ pub(crate) struct Trust {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TrustItem {
-    /// agent or check.
+    /// agent, client, server, licence or check.
     pub kind: &'static str,
+    /// The agent's name, or the server's.
     pub agent: Option<String>,
     pub command: String,
     pub trusted: bool,

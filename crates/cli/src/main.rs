@@ -4,6 +4,7 @@
 //! meet is a [`complaint::Complaint`]. Nothing is decided here and nothing is shown here that `report` could show.
 
 mod build;
+mod clients;
 mod commands;
 mod complaint;
 mod context;

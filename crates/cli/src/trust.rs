@@ -2,9 +2,10 @@
 //!
 //! A cloned project, or a journal that came with it, can name any command. Until the person who runs it said yes, none of
 //! them runs. What a person set in their own file, variables or flags needs no consent; `replay` agents run only our own
-//! player. A command that cannot be shown as it is, because a part of it looks like a secret, cannot be trusted. Whether a
-//! command is wise is not looked at, and a trusted command may call a script that changes: the consent is to the command
-//! line, not to what it calls.
+//! player, and a client's own program on the path is the person's. What lets a client do more than by itself (other tools,
+//! the project's own settings for it, no permission checks) needs the same yes. A command that cannot be shown as it is,
+//! because a part of it looks like a secret, cannot be trusted. Whether a command is wise is not looked at, and a trusted
+//! command may call a script that changes: the consent is to the command line, not to what it calls.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,6 +17,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
+    client::{ClientSpec, Inherit},
     ids::Hash,
     settings::{DriverSpec, Settings},
 };
@@ -28,38 +30,105 @@ use crate::{
     settings::{of_the_person, person_s_items},
 };
 
-/// Something in the settings that would run.
+/// Something in the settings that would run, or that lets a client do more than by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    Agent { name: String, argv: Vec<String> },
-    Verify { command: String },
+    Agent {
+        name: String,
+        argv: Vec<String>,
+    },
+    /// A program in the place of a client's own.
+    Client {
+        name: String,
+        program: String,
+    },
+    /// An MCP server.
+    Server {
+        name: String,
+        argv: Vec<String>,
+    },
+    Licence {
+        name: String,
+        what: Licence,
+    },
+    Verify {
+        command: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Licence {
+    Bypass,
+    Tool(String),
+    ProjectSettings,
 }
 
 impl Item {
     /// All of a run's settings, wherever they came from.
     pub fn of(settings: &Settings) -> Vec<Item> {
-        let agents =
-            settings.agents.iter().chain(&settings.reserves).filter_map(|agent| match &agent.driver {
+        let mut items: Vec<Item> = Vec::new();
+        for agent in settings.agents.iter().chain(&settings.reserves) {
+            let name = agent.name.as_str();
+            let of_agent = match &agent.driver {
                 DriverSpec::Command { argv } => {
-                    Some(Item::Agent { name: agent.name.as_str().to_string(), argv: argv.clone() })
+                    vec![Item::Agent { name: name.to_string(), argv: argv.clone() }]
                 }
-                DriverSpec::Replay { .. } | DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => None,
-            });
-        let verify = settings.verify.iter().map(|command| Item::Verify { command: command.clone() });
-        agents.chain(verify).collect()
+                DriverSpec::Replay { .. } => Vec::new(),
+                DriverSpec::ClaudeCode(client) | DriverSpec::Codex(client) => Item::of_client(name, client),
+            };
+            for item in of_agent {
+                if !items.contains(&item) {
+                    items.push(item);
+                }
+            }
+        }
+        items.extend(settings.verify.iter().map(|command| Item::Verify { command: command.clone() }));
+        items
+    }
+
+    fn of_client(name: &str, client: &ClientSpec) -> Vec<Item> {
+        let licence = |what| Item::Licence { name: name.to_string(), what };
+        let program = client.program.iter();
+        let program =
+            program.map(|program| Item::Client { name: name.to_string(), program: program.clone() });
+        let servers = client.servers.iter();
+        let servers =
+            servers.map(|server| Item::Server { name: server.name.clone(), argv: server.argv.clone() });
+        let bypass = client.bypass.then(|| licence(Licence::Bypass));
+        let project = (client.inherit == Inherit::Project).then(|| licence(Licence::ProjectSettings));
+        let tools = client.allow.iter().map(|tool| licence(Licence::Tool(tool.clone())));
+        program.chain(bypass).chain(project).chain(tools).chain(servers).collect()
     }
 
     pub fn kind(&self) -> &'static str {
         match self {
             Item::Agent { .. } => "agent",
+            Item::Client { .. } => "client",
+            Item::Server { .. } => "server",
+            Item::Licence { .. } => "licence",
             Item::Verify { .. } => "check",
+        }
+    }
+
+    /// The agent or the server it belongs to.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Item::Agent { name, .. }
+            | Item::Client { name, .. }
+            | Item::Server { name, .. }
+            | Item::Licence { name, .. } => Some(name),
+            Item::Verify { .. } => None,
         }
     }
 
     /// What would run, as one line without anything that a terminal would obey.
     pub fn command(&self) -> String {
         let line = match self {
-            Item::Agent { argv, .. } => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+            Item::Agent { argv, .. } | Item::Server { argv, .. } => {
+                argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+            }
+            Item::Client { program, .. } => quoted(program),
+            Item::Licence { what, .. } => what.words(),
             Item::Verify { command } => command.clone(),
         };
         escaped(&line)
@@ -69,9 +138,13 @@ impl Item {
     pub fn shown(&self, masker: &Masker) -> String {
         let command = self.command();
         let command = masker.mask(&command);
+        // Masked apart: an agent that is called `token` must not make a secret of its command.
+        let name = |name: &str| masker.mask(&escaped(name)).into_owned();
         match self {
-            // Masked apart: an agent that is called `token` must not make a secret of its command.
-            Item::Agent { name, .. } => format!("agent `{}`: {command}", masker.mask(&escaped(name))),
+            Item::Agent { name: agent, .. } => format!("agent `{}`: {command}", name(agent)),
+            Item::Client { name: agent, .. } => format!("agent `{}`, its client: {command}", name(agent)),
+            Item::Server { name: server, .. } => format!("MCP server `{}`: {command}", name(server)),
+            Item::Licence { name: agent, .. } => format!("agent `{}` may {command}", name(agent)),
             Item::Verify { .. } => format!("check: {command}"),
         }
     }
@@ -82,10 +155,16 @@ impl Item {
         masker.mask(&command) != command
     }
 
-    /// Of the kind and the content. An agent's name is no part of it: what runs is the command.
+    /// Of the kind and the content. An agent's name is no part of it where what runs is the command.
     pub fn hash(&self) -> Hash {
+        let words;
         let parts: Vec<&str> = match self {
-            Item::Agent { argv, .. } => argv.iter().map(String::as_str).collect(),
+            Item::Agent { argv, .. } | Item::Server { argv, .. } => argv.iter().map(String::as_str).collect(),
+            Item::Client { program, .. } => vec![program],
+            Item::Licence { name, what } => {
+                words = what.words();
+                vec![name, &words]
+            }
             Item::Verify { command } => vec![command],
         };
         let mut bytes = self.kind().as_bytes().to_vec();
@@ -95,6 +174,17 @@ impl Item {
             bytes.extend(part.as_bytes());
         }
         Hash::of(&bytes)
+    }
+}
+
+impl Licence {
+    /// What an agent may do with it.
+    fn words(&self) -> String {
+        match self {
+            Licence::Bypass => "work without its own permission checks".to_string(),
+            Licence::Tool(tool) => format!("use {tool}"),
+            Licence::ProjectSettings => "take the project's own settings for it".to_string(),
+        }
     }
 }
 

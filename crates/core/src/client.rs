@@ -137,5 +137,7 @@ pub enum Part {
     Takes,
     /// Only when those who take it cannot.
     StandsBy,
+    /// Only when those who stand by cannot either.
+    StandsBehind,
     Never,
 }

@@ -40,10 +40,10 @@ fn mixed(settings: &Settings, job: Job, wanted: impl Fn(Part) -> bool) -> Vec<&A
     mixed
 }
 
-/// Those who take a job; those who stand by, if nobody takes it.
+/// Those who take a job; those who would step in, if nobody takes it.
 fn takers(settings: &Settings, job: Job) -> Vec<&AgentSpec> {
     let takers = mixed(settings, job, |part| part == Part::Takes);
-    if takers.is_empty() { mixed(settings, job, |part| part == Part::StandsBy) } else { takers }
+    if takers.is_empty() { mixed(settings, job, |part| part != Part::Never) } else { takers }
 }
 
 /// The agent for a seat. `turn`: how many places the panel has moved on.
@@ -92,7 +92,7 @@ fn after(settings: &Settings, job: Job, agent: &AgentName) -> Vec<AgentName> {
     others.retain(|name| !never(name));
     let listed = mixed(settings, job, |part| part != Part::Never);
     let at = listed.iter().position(|other| other.name == *agent).unwrap_or(0);
-    for wanted in [Part::Takes, Part::StandsBy] {
+    for wanted in [Part::Takes, Part::StandsBy, Part::StandsBehind] {
         for step in 1..=listed.len() {
             let other = listed[(at + step) % listed.len()];
             if part(other, job) == wanted && other.name != *agent && !others.contains(&other.name) {
@@ -179,7 +179,11 @@ mod tests {
             agent.stronger = stronger.map(AgentName::new);
             if let Some((job, part)) = duty.and_then(|duty| duty.split_once('=')) {
                 let job = if job == "fix" { Job::Fix } else { Job::Review };
-                let part = if part == "never" { Part::Never } else { Part::StandsBy };
+                let part = match part {
+                    "never" => Part::Never,
+                    "behind" => Part::StandsBehind,
+                    _ => Part::StandsBy,
+                };
                 agent.duties.insert(job, Duty { part, model: None });
             }
         }
@@ -218,6 +222,7 @@ mod tests {
             ("a b:review=stands_by c", Job::Fix, "a b c a", "b c"),
             ("a b:review=never c", Job::Review, "a c a c", "c"),
             ("a b:review=never c:review=never", Job::Review, "a a a a", ""),
+            ("a b:review=behind c:review=stands_by d", Job::Review, "a d a d", "d c b"),
             ("a>big b", Job::Review, "a b a b", "big b"),
             ("a>b b:review=never", Job::Review, "a a a a", ""),
             ("a>b b:review=never", Job::Fix, "a b a b", "b"),

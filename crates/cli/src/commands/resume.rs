@@ -14,7 +14,10 @@ use tribunal_report::escaped;
 use tribunal_runner::Runner;
 use tribunal_store::Store;
 
-use super::{review::point_out, runs};
+use super::{
+    review::{point_out, tell},
+    runs,
+};
 use crate::{
     complaint::Complaint,
     context::{Context, find_run},
@@ -115,6 +118,7 @@ fn reload(
         .flag("--agent", "agents.use", arguments.agent.clone())
         .set(&arguments.set)?;
     let mut resolved = resolve(root, pinned.subject.clone(), &wishes)?;
+    tell(resolved.notes.iter())?;
     point_out(resolved.warnings.iter())?;
     // The tracker and the open questions stay where they are.
     resolved.settings.reviews.clone_from(&pinned.reviews);

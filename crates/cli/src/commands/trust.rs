@@ -103,10 +103,7 @@ fn report(
     if context.json {
         let rows = items.iter().map(|item| TrustItem {
             kind: item.kind(),
-            agent: match item {
-                Item::Agent { name, .. } => Some(name.clone()),
-                Item::Verify { .. } => None,
-            },
+            agent: item.name().map(str::to_string),
             command: masker.mask(&item.command()).into_owned(),
             trusted: book.trusts(root, item),
         });

@@ -1,20 +1,24 @@
-//! Which agents take part, how each is driven, and what of all settings would run a command.
+//! Which agents take part. How each is driven is [`super::drivers`]' business, which of them does what
+//! [`super::selection`]'s, what of it would run something [`super::running`]'s.
 
 use std::path::Path;
 
+use tribunal_agents::driver::vendor;
 use tribunal_core::{
-    ids::{AgentName, Hash},
-    settings::{AgentSpec, DriverSpec, Settings},
+    ids::AgentName,
+    level::Tier,
+    settings::{AgentSpec, DriverSpec},
 };
 
 use super::{
-    kind::Value,
-    layers::{self, Effective, FILE, Layer},
+    drivers::{driver, itself},
+    layers::{Effective, FILE},
     nearest,
     read::{self, Problem},
-    resolve::{list, place, text},
+    resolve::{Wishes, list, place, text},
+    selection::{self, Selection},
 };
-use crate::{complaint::Complaint, trust::Item};
+use crate::{clients::Present, complaint::Complaint};
 
 /// The names under `agents:`, sorted.
 fn defined(effective: &Effective) -> Vec<&str> {
@@ -35,22 +39,35 @@ fn defined(effective: &Effective) -> Vec<&str> {
 pub(super) struct Company {
     pub agents: Vec<AgentSpec>,
     pub reserves: Vec<AgentSpec>,
+    /// What of the settings is not used as it was perhaps meant.
+    pub warnings: Vec<String>,
+    /// Who was chosen, where nobody was named.
+    pub chosen: Option<String>,
 }
 
-pub(super) fn company(effective: &Effective, paced: bool, root: &Path) -> Result<Company, Complaint> {
+pub(super) fn company(
+    effective: &Effective,
+    tier: Tier,
+    wishes: &Wishes,
+    root: &Path,
+) -> Result<Company, Complaint> {
     if let Some(complaint) = read::complaint(&problems(effective)) {
         return Err(complaint);
     }
-    let defined = defined(effective);
-    let used = match (list(effective, "agents.use"), defined.as_slice()) {
-        (used, [only]) if used.is_empty() => vec![only.to_string()],
-        (used, _) => used,
-    };
-    if used.is_empty() {
-        return Err(no_agent(root, &defined));
+    let selection = Selection::of(effective, tier);
+    let Used { names: used, chosen } = used(effective, &selection, wishes, root)?;
+    let named = |name: &str| agent(name, effective, wishes.paced, root);
+    let mut names = used.clone();
+    for name in [selection.primaries(), selection.fallbacks()].concat() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
-    let named = |name: &str| agent(name, effective, paced, root);
-    let agents = used.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut agents = names.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
+    let (problems, warnings) = selection.assign(&mut agents, &used, effective);
+    if let Some(complaint) = read::complaint(&problems) {
+        return Err(complaint);
+    }
     let mut reserves: Vec<AgentSpec> = Vec::new();
     for agent in &agents {
         let mut above = agent.stronger.clone();
@@ -63,20 +80,55 @@ pub(super) fn company(effective: &Effective, paced: bool, root: &Path) -> Result
             reserves.push(reserve);
         }
     }
-    Ok(Company { agents, reserves })
+    Ok(Company { agents, reserves, warnings, chosen })
 }
 
-/// Names that lead nowhere: under `use`, and from one agent to a stronger one.
+struct Used {
+    names: Vec<String>,
+    chosen: Option<String>,
+}
+
+/// Those under `agents.use`; else the only one there is; else those that `agentConfig` names; else the first client that
+/// is there and signed in.
+fn used(
+    effective: &Effective,
+    selection: &Selection,
+    wishes: &Wishes,
+    root: &Path,
+) -> Result<Used, Complaint> {
+    let of = |names| Ok(Used { names, chosen: None });
+    let defined = defined(effective);
+    match (list(effective, "agents.use"), defined.as_slice(), selection.primaries()) {
+        (used, _, _) if !used.is_empty() => of(used),
+        (_, [only], _) => of(vec![only.to_string()]),
+        (_, _, named) if !named.is_empty() => of(named),
+        (_, [], _) => {
+            let ready = wishes.clients.iter().filter(|present| present.is_ready());
+            let mut ready = ready.filter_map(|present| Some((present.client, present.signed_in.as_ref()?)));
+            let (client, how) = ready.next().ok_or_else(|| no_agent(root, &wishes.clients))?;
+            let chosen = format!(
+                "no agent is set: {} takes part, the first client that is installed and signed in ({how}); another one: --agent NAME",
+                client.id
+            );
+            Ok(Used { names: vec![client.id.to_string()], chosen: Some(chosen) })
+        }
+        (_, several, _) => Err(not_said(root, several)),
+    }
+}
+
+/// Names that lead nowhere: under `use`, in `agentConfig`, and from one agent to a stronger one.
 pub(super) fn problems(effective: &Effective) -> Vec<Problem> {
     let defined = defined(effective);
+    let is_known = |name: &str| defined.contains(&name) || itself(name).is_some();
     let mut problems = Vec::new();
-    for name in list(effective, "agents.use").iter().filter(|name| !defined.contains(&name.as_str())) {
-        let hint = match defined.as_slice() {
-            [] => format!("define it in {FILE}: agents: {{{name}: {{driver: command, argv: […]}}}}"),
-            known => meant(name, known),
-        };
+    for name in list(effective, "agents.use").iter().filter(|name| !is_known(name)) {
         let what = format!("there is no agent `{name}`");
+        let hint = define(name, &defined);
         problems.push(Problem::at(effective.origin("agents.use"), what, Some(hint)));
+    }
+    for (path, name) in selection::names(effective).into_iter().filter(|(_, name)| !is_known(name)) {
+        let what = format!("`{path}` is `{name}`, and there is no such agent");
+        problems.push(Problem::at(effective.origin(path), what, Some(define(name, &defined))));
     }
     for name in &defined {
         let path = format!("agents.{name}.stronger");
@@ -84,7 +136,7 @@ pub(super) fn problems(effective: &Effective) -> Vec<Problem> {
         let others: Vec<&str> = defined.iter().copied().filter(|other| other != name).collect();
         let (what, hint) = if stronger == *name {
             ("the agent itself".to_string(), "name another agent, or remove the line".to_string())
-        } else if !others.contains(&stronger) {
+        } else if !is_known(stronger) {
             (format!("`{stronger}`, and there is no such agent"), meant(stronger, &others))
         } else if let Some(circle) = circle(effective, name) {
             let circle = circle.join("`, then `");
@@ -95,7 +147,24 @@ pub(super) fn problems(effective: &Effective) -> Vec<Problem> {
         };
         problems.push(Problem::at(effective.origin(&path), format!("`{path}` is {what}"), Some(hint)));
     }
+    for (path, _) in effective.values.iter().filter(|(path, _)| path.starts_with("mcp.")) {
+        if list(effective, path).is_empty() {
+            let hint = Some("write the program and its arguments, or remove the server".into());
+            problems.push(Problem::at(effective.origin(path), format!("`{path}` is empty"), hint));
+        }
+    }
     problems
+}
+
+fn define(name: &str, defined: &[&str]) -> String {
+    const CLIENTS: [&str; 2] = ["claude-code", "codex"];
+    match (defined, nearest(name, &CLIENTS)) {
+        ([], Some(near)) => format!("did you mean `{near}`?"),
+        ([], None) => format!(
+            "name claude-code or codex, or define it in {FILE}: agents: {{{name}: {{driver: command, argv: […]}}}}"
+        ),
+        (known, _) => meant(name, known),
+    }
 }
 
 fn meant(name: &str, known: &[&str]) -> String {
@@ -124,23 +193,38 @@ fn circle<'a>(effective: &'a Effective, name: &'a str) -> Option<Vec<&'a str>> {
     None
 }
 
-fn no_agent(root: &Path, defined: &[&str]) -> Complaint {
-    let file = root.join(FILE);
-    if !defined.is_empty() {
-        return Complaint::usage(format!(
-            "it is not said which of the agents take part: {}",
-            defined.join(", ")
-        ))
+fn not_said(root: &Path, defined: &[&str]) -> Complaint {
+    Complaint::usage(format!("it is not said which of the agents take part: {}", defined.join(", ")))
         .why("Nothing was started.")
         .todo(format!(
             "add under `agents:` in {} a line `use: [NAME]`, or say --agent NAME",
-            file.display()
-        ));
+            root.join(FILE).display()
+        ))
+}
+
+/// Nobody is named, and nobody is there who could be taken.
+fn no_agent(root: &Path, clients: &[Present]) -> Complaint {
+    let mut why = "Nothing was started. A review needs an agent.".to_string();
+    for present in clients {
+        let (id, program) = (present.client.id, present.client.program);
+        why.push_str(&match &present.path {
+            None => format!("\n  {id}: the program `{program}` is not on the path"),
+            Some(path) => format!("\n  {id}: {} is there, and nobody is signed in", path.display()),
+        });
     }
-    Complaint::usage("no agent is set")
-        .why("Nothing was started. A review needs an agent: a command that reads a prompt and prints an answer.")
-        .todo(format!("write into {}: agents: {{use: [mine], mine: {{driver: command, argv: [my-agent]}}}}", file.display()))
-        .todo("or see it work without one: tribunal demo")
+    let mut complaint = Complaint::usage("no agent is set, and no client can be used as it is").why(why);
+    if let Some(present) = clients.iter().find(|present| present.path.is_some()) {
+        complaint = complaint.todo(format!("sign in: {}", present.client.sign_in));
+    } else if let Some(present) = clients.first() {
+        complaint = complaint.todo(format!("install one, for instance: {}", present.client.install));
+    }
+    complaint
+        .todo(format!(
+            "or name a command of yours in {}: agents: {{mine: {{driver: command, argv: [my-agent]}}}}",
+            root.join(FILE).display()
+        ))
+        .todo("see what is missing: tribunal doctor")
+        .todo("or see it work without an agent: tribunal demo")
 }
 
 fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<AgentSpec, Complaint> {
@@ -154,7 +238,7 @@ fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<
             .todo(format!("correct `script:` ({place})")));
     }
     // One provider in two spellings is one voice.
-    let provider = text(effective, &format!("agents.{name}.provider")).unwrap_or_default();
+    let provider = text(effective, &format!("agents.{name}.provider")).unwrap_or(vendor(&driver));
     let stronger = text(effective, &format!("agents.{name}.stronger"));
     Ok(AgentSpec {
         name: AgentName::new(name),
@@ -163,71 +247,4 @@ fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<
         stronger: stronger.map(AgentName::new),
         duties: Default::default(),
     })
-}
-
-fn driver(name: &str, effective: &Effective, paced: bool) -> Result<DriverSpec, Complaint> {
-    let at = |key: &str| format!("agents.{name}.{key}");
-    let script = text(effective, &at("script"));
-    let argv = list(effective, &at("argv"));
-    let wrong = |what: &str, key: &str| {
-        Complaint::usage(format!("agent `{name}`: {what}"))
-            .why(format!("It stands in {}. Nothing was started.", place(effective, &at(key))))
-            .todo("see what is allowed: tribunal inspect settings, or tribunal schema settings")
-    };
-    match (text(effective, &at("driver")), script) {
-        (None, _) => {
-            let stands = |key: &&&str| effective.origin(&at(key)).is_some();
-            let key = ["script", "argv", "provider", "stronger"].iter().find(stands).copied();
-            let key = key.unwrap_or("driver");
-            Err(wrong("it has no `driver`; write driver: command, or driver: replay", key))
-        }
-        (Some("command"), Some(_)) => Err(wrong("a `command` agent has `argv`, not `script`", "script")),
-        (Some("command"), None) if argv.is_empty() => Err(wrong("a `command` agent needs `argv`", "driver")),
-        (Some("command"), None) => Ok(DriverSpec::Command { argv }),
-        (Some(_), None) => Err(wrong("a `replay` agent needs `script`", "driver")),
-        (Some(_), Some(_)) if !argv.is_empty() => {
-            Err(wrong("a `replay` agent has `script`, not `argv`", "argv"))
-        }
-        (Some(_), Some(script)) => Ok(DriverSpec::Replay { script: script.to_string(), paced }),
-    }
-}
-
-/// What of a run's settings would run a command and came with the project.
-pub(super) fn items(effective: &Effective, settings: &Settings) -> Vec<Item> {
-    let from_project =
-        |path: &str| effective.origin(path).is_some_and(|origin| origin.layer.is_the_project_s());
-    let mut items = Item::of(settings);
-    items.retain(|item| match item {
-        Item::Agent { name, .. } => from_project(&format!("agents.{name}.argv")),
-        Item::Verify { .. } => from_project("verify"),
-    });
-    items
-}
-
-/// Everything the project's files define that could run a command, whether a run would use it or not.
-pub(crate) fn all_items(effective: &Effective) -> Vec<Item> {
-    items_where(effective, Layer::is_the_project_s)
-}
-
-/// The same of what the person set outside any project.
-pub(crate) fn person_s_items(effective: &Effective) -> Vec<Hash> {
-    items_where(effective, |layer| !layer.is_the_project_s()).iter().map(Item::hash).collect()
-}
-
-fn items_where(effective: &Effective, wanted: impl Fn(Layer) -> bool) -> Vec<Item> {
-    let mut items = Vec::new();
-    for (path, setting) in &effective.values {
-        let (Value::List(list), true) = (&setting.value, wanted(setting.origin.layer)) else { continue };
-        if let Some(name) = path.strip_prefix("agents.").and_then(|rest| rest.strip_suffix(".argv")) {
-            items.push(Item::Agent { name: name.to_string(), argv: list.clone() });
-        } else if path == "verify" {
-            items.extend(list.iter().map(|command| Item::Verify { command: command.clone() }));
-        }
-    }
-    items
-}
-
-/// The same for a text that is no file of this project.
-pub(crate) fn items_of_text(name: &str, text: &str) -> Vec<Item> {
-    all_items(&layers::of_text(name, text))
 }

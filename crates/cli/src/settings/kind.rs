@@ -48,8 +48,6 @@ pub(crate) enum Kind {
     One,
     /// Relative to the project's root; that it stays inside is looked at when it is used.
     Folder,
-    /// Taken as it stands and not looked into.
-    Anything,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +70,6 @@ impl Kind {
     /// None: what stands there leaves it to Tribunal.
     pub(super) fn read(self, node: &Node) -> Result<Option<Value>, Slip> {
         match (&node.form, self) {
-            (_, Kind::Anything) => Ok(Some(Value::Text("as it stands there".into()))),
             (Form::Scalar(text), _) => self.read_text(text),
             (Form::List(items), Kind::List | Kind::Commands | Kind::ListOf(_)) => {
                 self.read_list(items).map(Some)
@@ -99,7 +96,7 @@ impl Kind {
             Kind::TextOrNo if flag(text) == Some(false) => Some(Value::Flag(false)),
             Kind::Text | Kind::TextOrNo | Kind::Folder => some_text(text).map(Value::Text),
             Kind::One => some_text(text).map(|name| Value::List(vec![name])),
-            Kind::List | Kind::Commands | Kind::ListOf(_) | Kind::Anything => None,
+            Kind::List | Kind::Commands | Kind::ListOf(_) => None,
         };
         value.map(Some).ok_or_else(|| slip(&format!("`{text}`"), super::hints::hint(self, text)))
     }
@@ -151,7 +148,6 @@ impl Kind {
             Kind::ListOf(words) => format!("a list of {}", words.join(" | ")),
             Kind::One => "a name".into(),
             Kind::Folder => "a folder in the project".into(),
-            Kind::Anything => "anything".into(),
         }
     }
 
@@ -175,7 +171,6 @@ impl Kind {
                 json!({ "type": "array", "items": { "anyOf": [{ "type": "string" }, words] } })
             }
             Kind::ListOf(words) => json!({ "type": "array", "items": { "enum": words } }),
-            Kind::Anything => json!({}),
         }
     }
 }
@@ -212,9 +207,13 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// `quiet` is how some call it; what is kept is the word of the list.
+/// What is kept is the word of the list, whatever some call it.
 fn word(text: &str, words: &[&str]) -> Option<String> {
-    let text = if text == "quiet" { "silent" } else { text };
+    let text = match text {
+        "quiet" => "silent",
+        "claude" => "claude-code",
+        text => text,
+    };
     words.iter().find(|known| **known == text).map(|known| known.to_string())
 }
 

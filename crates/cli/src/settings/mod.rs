@@ -1,29 +1,33 @@
 //! Settings: what people wrote, in which layer, and what it means for one run.
 //!
 //! [`table`] knows every setting; [`tree`] reads YAML with its lines; [`read`] holds a file against the table; [`layers`]
-//! folds files, environment and flags; [`resolve`], [`agents`] and [`roster`] make a run's settings of it; [`show`] and [`schema`]
+//! folds files, environment and flags; [`resolve`], [`agents`], [`drivers`], [`selection`] and [`roster`] make a run's settings
+//! of it; [`show`] and [`schema`]
 //! explain it to people and to editors. Unknown keys are refused with the line and the nearest known key. A run is pinned
 //! to what comes out here: editing a file does not change a run that has started. Which commands may run at all is not
 //! decided here, see `trust`.
 
 mod agents;
+mod drivers;
 mod hints;
 mod kind;
 mod layers;
 mod read;
 mod resolve;
 mod roster;
+mod running;
 mod schema;
+mod selection;
 mod show;
 mod table;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-pub(crate) use agents::{all_items, items_of_text, person_s_items};
 pub(crate) use layers::{Effective, FILE, Given, Layer, PREFIX, gather, of_the_person};
 pub(crate) use read::{Manner, read};
 pub(crate) use resolve::{Resolved, Share, Wishes, mode, resolve, share, survey};
+pub(crate) use running::{all_items, items_of_text, person_s_items};
 pub(crate) use schema::schema;
 pub(crate) use show::{Document, draw, draw_file, draw_survey};
 

@@ -347,7 +347,7 @@ mod tests {
             1. did you mean `max_review_rounds`?
         ");
         insta::assert_snapshot!(said("agents:\n  use: [a]\n  a:\n    driver: comand\n"), @r"
-        [!] tribunal.yaml, line 4: `agents.a.driver` is `comand`; allowed is command | replay
+        [!] tribunal.yaml, line 4: `agents.a.driver` is `comand`; allowed is command | replay | claude-code | codex
             It stands in: driver: comand
             Nothing was started.
             1. did you mean `command`?

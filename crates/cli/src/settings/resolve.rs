@@ -8,20 +8,21 @@ use std::{
 use tribunal_bmad::{OUTPUT_FOLDER, folder};
 use tribunal_core::{
     level::{Goal, Level, Tier},
-    limits::{Cost, Limits},
+    limits::{Cost, Limits, Waits},
     settings::{PlanSettings, Settings, TaskSettings, WritingSettings},
     subject::Subject,
 };
 use tribunal_report::Mode;
 
 use super::{
-    agents::{Company, company, items, problems},
+    agents::{Company, company, problems},
     kind::Value,
     layers::{self, Effective, FILE, Flag, Given},
     read::Problem,
     roster::{self, Roster},
+    running::items,
 };
-use crate::{complaint::Complaint, trust::Item};
+use crate::{clients::Present, complaint::Complaint, trust::Item};
 
 /// What a person asked for on the command line.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,8 @@ pub(crate) struct Wishes {
     pub given: Given,
     /// Scripts take their time: somebody is watching.
     pub paced: bool,
+    /// Clients as they are on this machine, in the order in which they are taken where nobody is named.
+    pub clients: Vec<Present>,
 }
 
 impl Wishes {
@@ -69,6 +72,8 @@ pub(crate) struct Resolved {
     pub items: Vec<Item>,
     /// What a person should know before it starts.
     pub warnings: Vec<String>,
+    /// The same, where nothing is amiss.
+    pub notes: Vec<String>,
 }
 
 /// How the runs of one command share what there is.
@@ -111,7 +116,8 @@ fn roster(root: &Path, effective: &Effective) -> Roster {
 
 pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<Resolved, Complaint> {
     let effective = layers::gather(root, &wishes.given)?;
-    let Company { agents, reserves } = company(&effective, wishes.paced, root)?;
+    let tier = u8::try_from(whole(&effective, "tier")).ok().and_then(Tier::new).unwrap_or_default();
+    let Company { agents, reserves, mut warnings, chosen } = company(&effective, tier, wishes, root)?;
     let Roster { personas, warning } = roster(root, &effective);
     let mut tasks = tasks(&effective);
     tasks.plans.roster = personas;
@@ -119,7 +125,7 @@ pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<
         WritingSettings { approve_each: is_word(&effective, "approve", "each"), seeds: seeds(&effective)? };
     let settings = Settings {
         subject,
-        tier: u8::try_from(whole(&effective, "tier")).ok().and_then(Tier::new).unwrap_or_default(),
+        tier,
         level: level(&effective),
         goal: if is_word(&effective, "goal", "critical-only") { Goal::CriticalOnly } else { Goal::ZeroOpen },
         fix: !matches!(effective.get("fix"), Some(Value::Flag(false))),
@@ -132,12 +138,14 @@ pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<
         target_confidence: effective.get("target_confidence").map(|_| count(&effective, "target_confidence")),
     };
     let items = items(&effective, &settings);
+    warnings.extend(warning);
     Ok(Resolved {
         settings,
         progress: mode(&effective),
         share: share(&effective),
         items,
-        warnings: warning.into_iter().collect(),
+        warnings,
+        notes: chosen.into_iter().collect(),
     })
 }
 
@@ -197,7 +205,10 @@ fn level(effective: &Effective) -> Option<Level> {
 
 fn limits(effective: &Effective) -> Limits {
     Limits {
-        waits: Default::default(),
+        waits: Waits {
+            at_most_ms: ms(effective, "limits.max_wait"),
+            first: is_word(effective, "agents.on_limit", "wait"),
+        },
         rounds: count(effective, "limits.max_review_rounds"),
         fix_iterations: count(effective, "limits.max_fix_iterations"),
         failures: count(effective, "limits.max_failures"),

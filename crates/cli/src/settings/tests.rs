@@ -1,5 +1,7 @@
 //! The table holds: every setting in every spelling, every range, and the blocks that people paste.
 
+mod who;
+
 use std::fs;
 
 use tribunal_core::{
@@ -11,7 +13,7 @@ use tribunal_core::{
 use tribunal_report::{Mode, Screen};
 
 use super::{
-    kind::{Kind, Value},
+    kind::Kind,
     layers::{Effective, FILE, Given, Layer, gather},
     read::{Manner, read, read_given},
     resolve::{Wishes, mode, resolve},
@@ -43,9 +45,15 @@ fn settings(files: &[(&str, &str)]) -> Settings {
 
 const AGENT: &str = "agents: {mine: {driver: command, argv: [x]}}\n";
 
+/// With a name, and with the first word of every list.
+fn filled(path: &str) -> String {
+    let named = path.replace("NAME", "mine");
+    table::LISTS.iter().fold(named, |path, (list, words)| path.replace(list, words[0]))
+}
+
 /// `a.b.c` as nested keys; the value stands in the last line.
 fn nested(path: &str, value: &str) -> String {
-    let path = path.replace("NAME", "mine").replace("TASK", "review");
+    let path = filled(path);
     let parts: Vec<&str> = path.split('.').collect();
     let mut text = String::from("# pasted\n");
     for (depth, part) in parts.iter().enumerate() {
@@ -70,7 +78,6 @@ fn good(kind: Kind) -> String {
         Kind::Flag => "false".into(),
         Kind::List | Kind::Commands => "[mine]".into(),
         Kind::Text | Kind::TextOrNo | Kind::One | Kind::Folder => "\"mine\"".into(),
-        Kind::Anything => "{a: {b: c}}".into(),
     }
 }
 
@@ -87,7 +94,6 @@ fn bad(kind: Kind) -> Vec<String> {
         Kind::List | Kind::Commands => ["yes", "mine", "[{a: b}]"].map(String::from).to_vec(),
         Kind::ListOf(_) => ["yes", "[surely-not]"].map(String::from).to_vec(),
         Kind::Text | Kind::TextOrNo | Kind::One | Kind::Folder => ["[a]", "\"\""].map(String::from).to_vec(),
-        Kind::Anything => Vec::new(),
     }
 }
 
@@ -95,7 +101,7 @@ fn bad(kind: Kind) -> Vec<String> {
 fn every_spelling_of_every_setting_means_the_same_and_knows_its_line() {
     for spelling in table::spellings() {
         let row = spelling.row;
-        let path = row.path.replace("NAME", "mine").replace("TASK", "review");
+        let path = filled(row.path);
         let expected = read(FILE, &nested(row.path, &good(row.kind)), Manner::Strict).found.remove(0).value;
         let mut ways = vec![spelling.path.to_string()];
         if spelling.path.starts_with("review_loop.") {
@@ -271,28 +277,11 @@ progress_display:
 }
 
 #[test]
-fn the_agent_block_is_taken_and_its_first_agent_takes_part() {
-    let block = "agentConfig:\n  defaultPrimary: \"codex\"\n  defaultFallback: \"claude\"\n  perTask:\n    review:\n      \
-                 primary: \"claude\" # for reviews\n      fallback: false # none\n";
-    let agents =
-        "agents:\n  codex: {driver: command, argv: [codex]}\n  claude: {driver: command, argv: [claude]}\n";
-    let chosen = |text: &str| -> Vec<String> {
-        let agents = settings(&[(FILE, text)]).agents;
-        agents.iter().map(|agent| agent.name.as_str().to_string()).collect()
-    };
-    assert_eq!(chosen(&format!("{agents}{block}")), ["codex"]);
-    let both = agents.replace("agents:\n", "agents:\n  use: [claude, codex]\n");
-    assert_eq!(chosen(&format!("{block}{both}")), ["claude", "codex"], "an explicit `use` wins");
-    let found = effective(&[(FILE, &format!("{agents}{block}"))]);
-    assert_eq!(found.get("agentConfig.perTask.review.fallback"), Some(&Value::Flag(false)));
-}
-
-#[test]
 fn an_agent_that_is_defined_anew_is_not_mixed_with_the_one_before() {
     let user = project(&[("user.yaml", "agents: {mine: {driver: replay, script: s.yaml}}\nlevel: dual\n")]);
     let here = project(&[(FILE, AGENT)]);
     let given = Given { user_file: Some(user.path().join("user.yaml")), ..Given::default() };
-    let wishes = Wishes { given, paced: false };
+    let wishes = Wishes { given, ..Wishes::default() };
     let resolved = resolve(here.path(), Subject::at("plan.md", None), &wishes).unwrap();
     assert_eq!(resolved.settings.level, Some(Level::Dual));
     assert_eq!(resolved.items.len(), 1, "the project's command is the one that would run");
@@ -408,10 +397,15 @@ fn an_agent_that_nobody_defined_is_told_where_it_is_asked_for() {
         Nothing was started.
         1. did you mean `mine`?
     ");
-    insta::assert_snapshot!(said("tier: 1\n", Some("claude")), @r"
-    [!] --agent: there is no agent `claude`
+    insta::assert_snapshot!(said("tier: 1\n", Some("cluade-code")), @r"
+    [!] --agent: there is no agent `cluade-code`
         Nothing was started.
-        1. define it in tribunal.yaml: agents: {claude: {driver: command, argv: […]}}
+        1. did you mean `claude-code`?
+    ");
+    insta::assert_snapshot!(said("tier: 1\n", Some("mine")), @r"
+    [!] --agent: there is no agent `mine`
+        Nothing was started.
+        1. name claude-code or codex, or define it in tribunal.yaml: agents: {mine: {driver: command, argv: […]}}
     ");
 }
 

@@ -102,14 +102,19 @@ fn the_settings_in_force_read_well() {
     agents:
       use                      -              not set                  a list, [a, b]
       at_once                  6              default                  a whole number, 1 to 32
-    * scripted.driver          replay         tribunal.yaml:2          command | replay
+      on_limit                 fallback       default                  fallback | wait
+      continue                 true           default                  true | false
+    * scripted.driver          replay         tribunal.yaml:2          command | replay | claude-code | codex
     * scripted.script          script.yaml    tribunal.yaml:2          a text
+    agentConfig:
+      defaultFallback          -              not set                  a name, or false
     limits:
       max_review_rounds        3              default                  a whole number, 1 to 100
       max_fix_iterations       3              default                  a whole number, 1 to 100
       max_failures             5              default                  a whole number, 1 to 100
       max_findings             50             default                  a whole number, 1 to 1000
       max_runtime_minutes      120 min        default                  minutes, 1 to 1440
+      max_wait                 43200 s        default                  seconds, 0 to 86400
       max_cost                 5.00           default                  an amount of money, more than 0
       max_tokens               1000000        default                  a whole number, 1 to 1000000000
     tasks:
@@ -123,6 +128,7 @@ fn the_settings_in_force_read_well() {
       party_timeout            1200 s         default                  seconds, 1 to 86400
       elicitation_timeout      -              not set                  seconds, 1 to 86400
       fixer_timeout            900 s          default                  seconds, 1 to 86400
+      fixer_model              -              not set                  a text
       check_timeout            600 s          default                  seconds, 1 to 86400
       idle_timeout             600 s          default                  seconds, 1 to 86400
       retry_after              5 s            default                  seconds, 0 to 86400
@@ -133,7 +139,7 @@ fn the_settings_in_force_read_well() {
     accepted; not used by this version:
     * progress.sound_alerts                         true           tribunal.yaml:4          true | false
 
-    * set by somebody (6); the others are defaults. 33 more are accepted and not used by this version: --all
+    * set by somebody (6); the others are defaults. 30 more are accepted and not used by this version: --all
     ");
 }
 

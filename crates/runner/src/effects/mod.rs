@@ -99,6 +99,15 @@ impl World {
         }
     }
 
+    /// Waits for a wall time. None: the person wants to stop.
+    pub async fn until(&self, until_ms: u64) -> Option<()> {
+        let mut stop = self.keeping.stop.clone();
+        tokio::select! {
+            () = wall_clock_reaches(until_ms) => Some(()),
+            Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => None,
+        }
+    }
+
     /// A command with the run's mark, locks and fences, to be filled in.
     pub fn command(&self, program: OsString, args: Vec<OsString>, folder: PathBuf) -> Command {
         // Git must not find the person's repository above a copy: a `git reset` there would be theirs.
@@ -171,11 +180,8 @@ pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32
             }
         }
         Effect::AwaitReset { until_ms, .. } => {
-            let mut stop = world.keeping.stop.clone();
-            tokio::select! {
-                () = wall_clock_reaches(until_ms) => Reply::Slept.into(),
-                Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => return None,
-            }
+            world.until(until_ms).await?;
+            Reply::Slept.into()
         }
         Effect::Restore { stray } => blocking(move || strays::restore(&world, &stray)).await,
         // The host answers these itself: they are about the run, not about the world.

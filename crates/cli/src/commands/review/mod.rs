@@ -76,6 +76,9 @@ struct Working {
     /// Runs that work at the same time, where there are several; 1: one after the other
     #[arg(long, value_name = "N")]
     jobs: Option<u64>,
+    /// Every task in a fresh session of its agent
+    #[arg(long)]
+    no_continue: bool,
     #[command(flatten)]
     progress: Progress,
 }
@@ -133,6 +136,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         .flag("--agent", "agents.use", arguments.agent)
         .flag("--approve", "approve", arguments.fixing.approve.and_then(word))
         .flag("--no-fix", "fix", arguments.fixing.no_fix.then(|| "false".into()))
+        .flag("--no-continue", "agents.continue", arguments.working.no_continue.then(|| "false".into()))
         .flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))
         .set(&arguments.set)?;
     // All are looked at before the first is started: a slip in the last must not cost a review of the first.
@@ -148,6 +152,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         }
     };
     let jobs = once_each(jobs)?;
+    tell(jobs.iter().flat_map(|job| &job.resolved.notes))?;
     point_out(jobs.iter().flat_map(|job| &job.resolved.warnings))?;
     let Some(share) = jobs.iter().map(|job| job.resolved.share).reduce(Share::least) else { return Ok(0) };
     let share = share.among(jobs.len());
@@ -246,6 +251,15 @@ pub(super) fn point_out<'a>(warnings: impl Iterator<Item = &'a String>) -> Resul
     let distinct: BTreeSet<&String> = warnings.collect();
     for warning in distinct {
         writeln!(stderr(), "[W] {}", escaped(warning))?;
+    }
+    Ok(())
+}
+
+/// The same, where nothing is amiss.
+pub(super) fn tell<'a>(notes: impl Iterator<Item = &'a String>) -> Result<(), Complaint> {
+    let distinct: BTreeSet<&String> = notes.collect();
+    for note in distinct {
+        writeln!(stderr(), "[i] {}", escaped(note))?;
     }
     Ok(())
 }

@@ -47,7 +47,6 @@ pub(super) const ROWS: &[Row] = &[
     later("review_loop.subagents.adversarial.model", Kind::Text, "", "The adversarial reviewer's model"),
     later("review_loop.subagents.party.model", Kind::Text, "", "The party's model"),
     later("review_loop.subagents.elicitation.model", Kind::Text, "", "The elicitation reviewer's model"),
-    later("review_loop.subagents.fixer.model", Kind::Text, "", "The fixers' model"),
     later("review_loop.issue_tracker.filename_pattern", Kind::Text, "", "What trackers are called"),
     later("review_loop.issue_tracker.save_fix_patterns", Kind::Flag, "true", "Whether verified fixes are remembered"),
 
@@ -58,9 +57,7 @@ pub(super) const ROWS: &[Row] = &[
     later("menu_rate_limiting.batch_silent_progress", Kind::Flag, "true", "Whether silent steps are summed up"),
     later("menu_rate_limiting.use_progress_indicator", Kind::Flag, "true", "Whether steps are shown as progress, not as menus"),
 
-    later("agentConfig.defaultFallback", Kind::TextOrNo, "", "The agent that steps in for the first one"),
     later("agentConfig.perTask.TASK.primary", Kind::Text, "", "The agent for this kind of task"),
     later("agentConfig.perTask.TASK.fallback", Kind::TextOrNo, "", "The agent that steps in for it, or false"),
     later("agentConfig.perTask.TASK.model", Kind::Text, "", "The model for this kind of task"),
-    later("agentConfig.complexityOverrides", Kind::Anything, "", "Agents by how complex a story is"),
 ];

@@ -1,9 +1,9 @@
 //! Every setting Tribunal knows: one row each, with all the spellings under which it may be written.
 //!
 //! The table is the only place that says what a setting is called, what it may be and what it is by default. Reading,
-//! refusing, `inspect settings` and the JSON Schema all follow from it. A spelling may have one part `NAME`, which stands
-//! for any name a person gives, or `TASK`, which stands for a kind of task. A block `review_loop` may also stand under
-//! `automation:`; see [`plain`].
+//! refusing, `inspect settings` and the JSON Schema all follow from it. A spelling may have a part `NAME`, which stands for
+//! any name a person gives, and parts of [`LISTS`], each of which stands for any word of a list. A block `review_loop` may
+//! also stand under `automation:`; see [`plain`].
 
 mod bmad;
 mod review;
@@ -12,9 +12,18 @@ use super::kind::Kind;
 
 /// The part of a path that stands for any name.
 pub(super) const NAME: &str = "NAME";
-/// The part of a path that stands for a kind of task.
-const TASK: &str = "TASK";
-const TASKS: [&str; 6] = ["review", "fix", "dev", "create", "tests", "retro"];
+/// Parts of a path that stand for any word of a list: a kind of task that a review has, one that it does not have, how
+/// complex the work is.
+pub(super) const LISTS: [(&str, &[&str]); 3] = [
+    ("JOB", &["review", "fix"]),
+    ("TASK", &["dev", "create", "tests", "retro"]),
+    ("COMPLEXITY", &["low", "medium", "high", "0", "1", "2", "3", "4"]),
+];
+
+/// The words that a part stands for, if it stands for a list.
+fn words(part: &str) -> Option<&'static [&'static str]> {
+    LISTS.iter().find(|(list, _)| *list == part).map(|(_, words)| *words)
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
@@ -110,11 +119,10 @@ pub(super) fn at(path: &str) -> Option<(Spelling, String)> {
     // An exact spelling wins over one with a free name: `agents.use` is no agent.
     let exact = spellings().find(|spelling| spelling.path == path);
     let spelling = exact.or_else(|| spellings().find(|spelling| fits(spelling.path, path)))?;
-    let name = spelling.path.split('.').zip(path.split('.')).find(|(part, _)| *part == NAME || *part == TASK);
-    let canonical = match name {
-        Some((part, name)) => spelling.row.path.replace(part, name),
-        None => spelling.row.path.to_string(),
-    };
+    let mut canonical = spelling.row.path.to_string();
+    for (part, said) in spelling.path.split('.').zip(path.split('.')).filter(|(part, _)| is_free(part)) {
+        canonical = canonical.replacen(part, said, 1);
+    }
     Some((spelling, canonical))
 }
 
@@ -124,19 +132,25 @@ fn fits(spelling: &str, path: &str) -> bool {
 }
 
 fn stands_for(known: &str, part: &str) -> bool {
-    known == part || known == NAME || (known == TASK && TASKS.contains(&part))
+    known == part || known == NAME || words(known).is_some_and(|words| words.contains(&part))
 }
 
 /// Whether a part of the path is for people, or for a list, to fill in.
 pub(super) fn is_free(path: &str) -> bool {
-    path.split('.').any(|part| part == NAME || part == TASK)
+    path.split('.').any(|part| part == NAME || words(part).is_some())
 }
 
-/// The parts of a path, once for every kind of task if it is about tasks.
+/// The parts of a path, once for every word that each of them stands for.
 pub(super) fn expanded(path: &'static str) -> Vec<Vec<&'static str>> {
-    let of =
-        |task: &'static str| path.split('.').map(|part| if part == TASK { task } else { part }).collect();
-    if path.split('.').any(|part| part == TASK) { TASKS.map(of).to_vec() } else { vec![of(TASK)] }
+    let mut all: Vec<Vec<&'static str>> = vec![Vec::new()];
+    for part in path.split('.') {
+        let words = words(part).map_or(vec![part], <[_]>::to_vec);
+        all = all
+            .iter()
+            .flat_map(|path| words.iter().map(|word| [path.as_slice(), &[*word]].concat()))
+            .collect();
+    }
+    all
 }
 
 /// Whether settings stand below `path`.
@@ -162,10 +176,7 @@ pub(super) fn keys_below(path: &str) -> Vec<&'static str> {
     if path == "automation" {
         keys.push("review_loop");
     }
-    if keys == [TASK] {
-        keys = TASKS.to_vec();
-    }
-    keys
+    keys.iter().flat_map(|key| words(key).map_or(vec![*key], <[_]>::to_vec)).collect()
 }
 
 #[cfg(test)]
@@ -194,6 +205,23 @@ mod tests {
             "limits.max_review_rounds"
         );
         assert!(at("agents.mine").is_none() && is_section("agents.mine"));
-        assert_eq!(keys_below("agents.mine"), ["driver", "argv", "script", "provider", "stronger"]);
+        assert_eq!(keys_below("mcp.mine"), ["argv"]);
+    }
+
+    #[test]
+    fn words_of_a_list_are_found_in_their_place() {
+        let of = |path: &str| at(path).map(|(spelling, path)| (spelling.row.used, path));
+        let path = "agentConfig.complexityOverrides.high.perTask.fix.model";
+        assert_eq!(of(path), Some((true, path.to_string())));
+        assert_eq!(
+            of("agentConfig.perTask.retro.model"),
+            Some((false, "agentConfig.perTask.retro.model".into()))
+        );
+        assert_eq!(of("agentConfig.perTask.reviw.model"), None);
+        assert_eq!(keys_below("agentConfig.perTask"), ["review", "fix", "dev", "create", "tests", "retro"]);
+        assert_eq!(
+            keys_below("agentConfig.complexityOverrides.4"),
+            ["primary", "fallback", "model", "perTask"]
+        );
     }
 }

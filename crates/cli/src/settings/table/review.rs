@@ -9,6 +9,7 @@ const COUNT: Kind = Kind::Whole { min: 1, max: 100 };
 const AT_ONCE: Kind = Kind::Whole { min: 1, max: 32 };
 const TIER: Kind = Kind::Whole { min: 0, max: 4 };
 const TIMEOUT: Kind = Kind::Seconds { min: 1 };
+const DRIVERS: [&str; 4] = ["command", "replay", "claude-code", "codex"];
 /// A plan never has more; see `core::plan`.
 const AT_LEAST: Kind = Kind::Whole { min: 1, max: MOST as u64 };
 
@@ -30,11 +31,35 @@ pub(super) const ROWS: &[Row] = &[
     row("agents.use", Kind::List, "", "The agents that take part; needed as soon as there are several")
         .also(&[weak("agentConfig.defaultPrimary", Kind::One)]),
     row("agents.at_once", AT_ONCE, "6", "Agents of one command that work at the same time; its runs get them in turn"),
-    row("agents.NAME.driver", Kind::Words(&["command", "replay"]), "", "How the agent is driven"),
+    row("agents.on_limit", Kind::Words(&["fallback", "wait"]), "fallback", "At a usage limit: another agent that is free, or wait for this one"),
+    row("agents.continue", Kind::Flag, "true", "Whether agents go on with their sessions; false: every task in a fresh one"),
+    row("agents.NAME.driver", Kind::Words(&DRIVERS), "", "How it is driven; an agent that is called like a client is that client"),
     row("agents.NAME.argv", Kind::List, "", "For `command`: the program and its arguments; it reads the prompt from standard input"),
     row("agents.NAME.script", Kind::Text, "", "For `replay`: a script, relative to the project"),
-    row("agents.NAME.provider", Kind::Text, "", "Whose model it asks; agents of one provider are one voice. Else its own name"),
+    row("agents.NAME.program", Kind::Text, "", "For a client: another program than its own name on the path"),
+    row("agents.NAME.model", Kind::Text, "", "For a client: its model for every task; else by size, else its own choice"),
+    row("agents.NAME.models.small", Kind::Text, "", "For a client: its model for small tasks"),
+    row("agents.NAME.models.medium", Kind::Text, "", "For a client: its model for tasks of medium size"),
+    row("agents.NAME.models.large", Kind::Text, "", "For a client: its model for large tasks"),
+    row("agents.NAME.inherit", Kind::Words(&["nothing", "user", "project"]), "", "For a client: whose settings it sees; hooks never run"),
+    row("agents.NAME.bypass", Kind::Flag, "", "For a client: fixers work without its own permission checks"),
+    row("agents.NAME.allow", Kind::List, "", "For a client: tools it may use beside those a task needs"),
+    row("agents.NAME.fresh", Kind::Flag, "", "For a client: every task in a fresh session"),
+    row("agents.NAME.provider", Kind::Text, "", "Whose model it asks; agents of one provider are one voice. Else its vendor or name"),
     row("agents.NAME.stronger", Kind::Text, "", "The agent that takes its tasks after two failures in a row; it need not be under `use`"),
+
+    row("mcp.NAME.argv", Kind::List, "", "An MCP server for agents that are clients: the program and its arguments"),
+
+    row("agentConfig.defaultFallback", Kind::TextOrNo, "", "The agent that steps in for those who take part, or false"),
+    row("agentConfig.perTask.JOB.primary", Kind::Text, "", "The agent for this kind of task; the others stand by"),
+    row("agentConfig.perTask.JOB.fallback", Kind::TextOrNo, "", "The agent that steps in first, or false for none"),
+    row("agentConfig.perTask.JOB.model", Kind::Text, "", "The model for this kind of task"),
+    row("agentConfig.complexityOverrides.COMPLEXITY.primary", Kind::Text, "", "The agent at tiers 0-1 (low), 2-3 (medium), 4 (high)"),
+    row("agentConfig.complexityOverrides.COMPLEXITY.fallback", Kind::TextOrNo, "", "The agent that steps in first, or false"),
+    row("agentConfig.complexityOverrides.COMPLEXITY.model", Kind::Text, "", "The model at this complexity"),
+    row("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.primary", Kind::Text, "", "The agent for this kind of task"),
+    row("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.fallback", Kind::TextOrNo, "", "The agent that steps in, or false"),
+    row("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.model", Kind::Text, "", "The model for this kind of task"),
 
     row("limits.max_review_rounds", COUNT, "3", "Rounds of a review")
         .also(&[same("review_loop.limits.max_review_rounds")]),
@@ -49,6 +74,7 @@ pub(super) const ROWS: &[Row] = &[
             read_as("limits.max_runtime_seconds", TIMEOUT),
             read_as("review_loop.limits.max_runtime_seconds", TIMEOUT),
         ]),
+    row("limits.max_wait", Kind::Seconds { min: 0 }, "43200", "How long a run may wait for usage limits in all; this is no runtime"),
     row("limits.max_cost", Kind::Cost, "5.00", "What a run may cost, where agents report it"),
     row("limits.max_tokens", Kind::Whole { min: 1, max: 1_000_000_000 }, "1000000", "Weighted tokens a run may use"),
 
@@ -72,6 +98,8 @@ pub(super) const ROWS: &[Row] = &[
         .also(&[same("review_loop.subagents.elicitation.timeout")]),
     row("tasks.fixer_timeout", TIMEOUT, "900", "How long a fixer may take")
         .also(&[same("review_loop.subagents.fixer.timeout")]),
+    row("tasks.fixer_model", Kind::Text, "", "The model of fixers that are Claude Code, unless one is set for the task `fix`")
+        .also(&[same("review_loop.subagents.fixer.model")]),
     row("tasks.check_timeout", TIMEOUT, "600", "How long a check may take"),
     row("tasks.idle_timeout", TIMEOUT, "600", "How long an agent may say nothing"),
     row("tasks.retry_after", Kind::Seconds { min: 0 }, "5", "Pause before a failed task is tried once more"),

@@ -23,11 +23,12 @@ use tribunal_core::{
     limits::Usage,
     progress::Progress,
     settings::{AgentSpec, DriverSpec},
+    stamp::Stamp,
     subject::Subject,
 };
 use tribunal_supervise::{Command, Deadlines, Ended, How, StartError};
 
-use super::{Performed, World, difference, freeze, world_fault};
+use super::{Performed, World, difference, freeze, wall_ms, world_fault};
 use crate::{
     copies::{Copy, Source, Watch},
     subject::{LIMIT, is_plain},
@@ -44,6 +45,9 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
     let Some(agent) = world.settings.agent(&task.agent) else {
         return Some(world_fault(format!("no agent `{}` is set", task.agent)).into());
     };
+    if agent.driver.client().is_some() {
+        turn(&world, &key).await?;
+    }
     // Before anything else: its copy is made, and its time begins, when it may start.
     let permit = world.permit().await?;
     let prepared = {
@@ -99,6 +103,31 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
     };
     let read_before = Usage::estimate(prompt_bytes.saturating_mul(lost as usize), 0);
     Some(with_prompt(charged(performed, lost, read_before), masked_prompt))
+}
+
+/// Waits until one more call of this hour is free. None: the person wants to stop.
+async fn turn(world: &Arc<World>, key: &Key) -> Option<()> {
+    let Some(rate) = world.shared.rate.clone() else { return Some(()) };
+    let tell = |text: String| {
+        let _ = world.progress.send(Progress { key: key.clone(), text });
+    };
+    let per_hour = rate.per_hour;
+    let booked = tokio::task::spawn_blocking(move || rate.book(wall_ms())).await;
+    let at_ms = match booked {
+        Ok(Ok(at_ms)) => at_ms,
+        Ok(Err(cause)) => {
+            tell(format!("the calls of this hour cannot be counted: {cause}"));
+            return Some(());
+        }
+        Err(_) => return Some(()),
+    };
+    if at_ms > wall_ms() {
+        let until = Stamp { wall_ms: at_ms, awake_ms: 0 }.utc();
+        tell(format!(
+            "{per_hour} calls of this hour are used up (limits.calls_per_hour); waits until {until} UTC"
+        ));
+    }
+    world.until(at_ms).await
 }
 
 /// Adds what earlier, unfinished tries must have cost at least.

@@ -1,0 +1,108 @@
+//! How each agent is driven: its keys against its driver.
+//!
+//! An agent that is called like a client needs no definition. Which agents take part is [`super::agents`]' business, which
+//! of them do what is [`super::selection`]'s.
+
+use tribunal_core::{
+    client::{ClientSpec, Inherit, Models, Server},
+    settings::DriverSpec,
+};
+
+use super::{
+    kind::Value,
+    layers::Effective,
+    resolve::{list, place, text},
+};
+use crate::complaint::Complaint;
+
+/// What only clients have.
+const CLIENT_KEYS: [&str; 9] = [
+    "program",
+    "model",
+    "models.small",
+    "models.medium",
+    "models.large",
+    "inherit",
+    "bypass",
+    "allow",
+    "fresh",
+];
+
+/// The driver of an agent that is called like a client.
+pub(super) fn itself(name: &str) -> Option<&'static str> {
+    match name {
+        "claude-code" | "claude" => Some("claude-code"),
+        "codex" => Some("codex"),
+        _ => None,
+    }
+}
+
+pub(super) fn driver(name: &str, effective: &Effective, paced: bool) -> Result<DriverSpec, Complaint> {
+    let at = |key: &str| format!("agents.{name}.{key}");
+    let stands = |key: &str| effective.origin(&at(key)).is_some();
+    let wrong = |what: String, key: &str| {
+        Complaint::usage(format!("agent `{name}`: {what}"))
+            .why(format!("It stands in {}. Nothing was started.", place(effective, &at(key))))
+            .todo("see what is allowed: tribunal inspect settings, or tribunal schema settings")
+    };
+    let Some(driver) = text(effective, &at("driver")).or_else(|| itself(name)) else {
+        let keys = ["script", "argv", "provider", "stronger"];
+        let key = keys.iter().chain(&CLIENT_KEYS).find(|key| stands(key)).copied().unwrap_or("driver");
+        let what = "it has no `driver`; write driver: claude-code, codex, command or replay";
+        return Err(wrong(what.into(), key));
+    };
+    let (own, has): (&[&str], &str) = match driver {
+        "command" => (&["argv"], "has `argv`"),
+        "replay" => (&["script"], "has `script`"),
+        _ => (&CLIENT_KEYS, "is a client and has `program` and `model`"),
+    };
+    let foreign = ["argv", "script"].into_iter().chain(CLIENT_KEYS);
+    if let Some(key) = foreign.into_iter().find(|key| stands(key) && !own.contains(key)) {
+        return Err(wrong(format!("a `{driver}` agent {has}, not `{key}`"), key));
+    }
+    match driver {
+        "command" => match list(effective, &at("argv")) {
+            argv if argv.is_empty() => Err(wrong("a `command` agent needs `argv`".into(), "driver")),
+            argv => Ok(DriverSpec::Command { argv }),
+        },
+        "replay" => match text(effective, &at("script")) {
+            None => Err(wrong("a `replay` agent needs `script`".into(), "driver")),
+            Some(script) => Ok(DriverSpec::Replay { script: script.to_string(), paced }),
+        },
+        "codex" => Ok(DriverSpec::Codex(client(name, effective))),
+        _ => Ok(DriverSpec::ClaudeCode(client(name, effective))),
+    }
+}
+
+fn client(name: &str, effective: &Effective) -> ClientSpec {
+    let at = |key: &str| format!("agents.{name}.{key}");
+    let word = |key: &str| text(effective, &at(key)).map(str::to_string);
+    let is_set = |path: &str, flag: bool| effective.get(path) == Some(&Value::Flag(flag));
+    ClientSpec {
+        program: word("program"),
+        model: word("model"),
+        models: Models {
+            small: word("models.small"),
+            medium: word("models.medium"),
+            large: word("models.large"),
+        },
+        inherit: match text(effective, &at("inherit")) {
+            Some("nothing") => Inherit::Nothing,
+            Some("project") => Inherit::Project,
+            _ => Inherit::User,
+        },
+        bypass: is_set(&at("bypass"), true),
+        fresh: is_set(&at("fresh"), true) || is_set("agents.continue", false),
+        allow: list(effective, &at("allow")),
+        servers: servers(effective),
+    }
+}
+
+/// For every client, in the order of their names.
+fn servers(effective: &Effective) -> Vec<Server> {
+    let named = effective.values.keys().filter_map(|path| {
+        let name = path.strip_prefix("mcp.")?.strip_suffix(".argv")?;
+        Some(Server { name: name.to_string(), argv: list(effective, path) })
+    });
+    named.collect()
+}

@@ -1,0 +1,248 @@
+//! Which agent does which kind of task: `agentConfig`, deterministic and by one rule.
+//!
+//! | what is set | for a kind of task |
+//! | --- | --- |
+//! | no `primary` | everybody under `agents.use` takes it, the fallback stands by |
+//! | `primary` | it takes it; the fallback stands by, everybody else under `agents.use` behind it |
+//! | `primary`, `fallback: false` | it takes it, nobody stands by |
+//!
+//! A setting for a complexity wins over one for a task, which wins over the default; a task at a complexity wins over both.
+//! A model belongs to the agent it was named with: whoever names another agent further up does not send it the model of the
+//! one before. Who was named for one kind of task gets nothing of another. What `--agent` names is alone: nothing of this
+//! is looked at then.
+
+use tribunal_core::{
+    client::{Duty, Job, Part},
+    level::Tier,
+    settings::{AgentSpec, DriverSpec},
+};
+
+use super::{
+    kind::Value,
+    layers::{Effective, Layer},
+    read::Problem,
+    resolve::text,
+};
+
+const JOBS: [Job; 2] = [Job::Review, Job::Fix];
+const FALLBACK: &str = "agentConfig.defaultFallback";
+
+/// Who does a kind of task, as far as it was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Choice {
+    primary: Option<String>,
+    fallback: Fallback,
+    /// With the path of its setting.
+    model: Option<(String, String)>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Fallback {
+    #[default]
+    Unsaid,
+    Nobody,
+    Agent(String),
+}
+
+impl Fallback {
+    fn is(&self, name: &str) -> bool {
+        matches!(self, Fallback::Agent(agent) if agent == name)
+    }
+}
+
+/// What `agentConfig` says for one review.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selection {
+    choices: Vec<(Job, Choice)>,
+    fixer_model: Option<String>,
+}
+
+impl Selection {
+    pub fn of(effective: &Effective, tier: Tier) -> Selection {
+        let fixer_model = text(effective, "tasks.fixer_model").map(str::to_string);
+        let alone = effective.origin("agents.use").is_some_and(|origin| origin.layer == Layer::Flags);
+        let choice = |job| if alone { Choice::default() } else { choice(effective, job, tier) };
+        Selection { choices: JOBS.map(|job| (job, choice(job))).to_vec(), fixer_model }
+    }
+
+    /// Those who take a kind of task by name, each once.
+    pub fn primaries(&self) -> Vec<String> {
+        once(self.choices.iter().filter_map(|(_, choice)| choice.primary.clone()))
+    }
+
+    /// Those who step in by name, each once.
+    pub fn fallbacks(&self) -> Vec<String> {
+        once(self.choices.iter().filter_map(|(_, choice)| match &choice.fallback {
+            Fallback::Agent(name) => Some(name.clone()),
+            Fallback::Nobody | Fallback::Unsaid => None,
+        }))
+    }
+
+    /// Gives every agent its duties. `used`: those under `agents.use`.
+    pub fn assign(
+        &self,
+        agents: &mut [AgentSpec],
+        used: &[String],
+        effective: &Effective,
+    ) -> (Vec<Problem>, Vec<String>) {
+        let (mut problems, mut remarks) = (Vec::new(), Vec::new());
+        for (job, choice) in &self.choices {
+            let takers: Vec<&AgentSpec> = agents
+                .iter()
+                .filter(|agent| part(choice, agent.name.as_str(), used) == Part::Takes)
+                .collect();
+            if let Some((model, path)) = &choice.model {
+                match fit(&takers, path, model) {
+                    Fit::One => {}
+                    Fit::Several(what) => problems.push(Problem::at(
+                        effective.origin(path),
+                        what,
+                        Some(
+                            "name the agent it is for beside it as `primary`, or set `agents.NAME.model`"
+                                .into(),
+                        ),
+                    )),
+                    Fit::Nobody(what) => remarks.push(what),
+                }
+            } else if let (Job::Fix, Some(model)) = (job, &self.fixer_model)
+                && !takers.iter().any(|agent| matches!(agent.driver, DriverSpec::ClaudeCode(_)))
+            {
+                remarks.push(format!(
+                    "`tasks.fixer_model` is `{model}`, and no fixer is Claude Code: it is not used"
+                ));
+            }
+            for agent in agents.iter_mut() {
+                let duty = self.duty(*job, choice, agent, used);
+                if duty != Duty::default() {
+                    agent.duties.insert(*job, duty);
+                }
+            }
+        }
+        (problems, remarks)
+    }
+
+    fn duty(&self, job: Job, choice: &Choice, agent: &AgentSpec, used: &[String]) -> Duty {
+        let part = part(choice, agent.name.as_str(), used);
+        let set = choice.model.as_ref().map(|(model, _)| model);
+        let model = match &agent.driver {
+            DriverSpec::ClaudeCode(_) if job == Job::Fix => set.or(self.fixer_model.as_ref()),
+            DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => set,
+            DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
+        };
+        Duty { part, model: model.filter(|_| part == Part::Takes).cloned() }
+    }
+}
+
+fn once(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut once: Vec<String> = Vec::new();
+    for name in names {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    }
+    once
+}
+
+/// The table above.
+fn part(choice: &Choice, name: &str, used: &[String]) -> Part {
+    let is_used = used.iter().any(|other| other == name);
+    match &choice.primary {
+        Some(primary) if primary == name => Part::Takes,
+        None if is_used => Part::Takes,
+        _ if choice.fallback.is(name) => Part::StandsBy,
+        Some(_) if is_used && choice.fallback != Fallback::Nobody => Part::StandsBehind,
+        _ => Part::Never,
+    }
+}
+
+enum Fit {
+    One,
+    Several(String),
+    Nobody(String),
+}
+
+/// Whether one kind of client takes it, so that one model's name can be right.
+fn fit(takers: &[&AgentSpec], path: &str, model: &str) -> Fit {
+    let clients: Vec<&&AgentSpec> = takers.iter().filter(|agent| agent.driver.client().is_some()).collect();
+    let names = |agents: &[&&AgentSpec]| {
+        agents.iter().map(|agent| format!("`{}`", agent.name)).collect::<Vec<_>>().join(", ")
+    };
+    let kind = |agent: &&&AgentSpec| std::mem::discriminant(&agent.driver);
+    match clients.as_slice() {
+        [] => {
+            Fit::Nobody(format!("`{path}` is `{model}`, and nobody who takes it is a client: it is not used"))
+        }
+        [first, others @ ..] if others.iter().all(|other| kind(other) == kind(first)) => Fit::One,
+        several => Fit::Several(format!(
+            "`{path}` is `{model}`, and clients of different vendors take it: {}",
+            names(several)
+        )),
+    }
+}
+
+/// Low is tier 0 and 1, medium 2 and 3, high 4.
+fn complexity(tier: Tier) -> &'static str {
+    match tier.number() {
+        0 | 1 => "low",
+        2 | 3 => "medium",
+        _ => "high",
+    }
+}
+
+/// The sections that speak about a task, the weakest first.
+fn sections(job: Job, tier: Tier) -> [String; 5] {
+    let at = |complexity: &str| format!("agentConfig.complexityOverrides.{complexity}");
+    let (word, number) = (at(complexity(tier)), at(&tier.to_string()));
+    [
+        format!("agentConfig.perTask.{job}"),
+        word.clone(),
+        number.clone(),
+        format!("{word}.perTask.{job}"),
+        format!("{number}.perTask.{job}"),
+    ]
+}
+
+fn choice(effective: &Effective, job: Job, tier: Tier) -> Choice {
+    let mut choice = Choice { fallback: fallback(effective, FALLBACK), ..Choice::default() };
+    for section in sections(job, tier) {
+        let (primary, model) = (format!("{section}.primary"), format!("{section}.model"));
+        if let Some(name) = text(effective, &primary) {
+            choice.primary = Some(name.to_string());
+            choice.model = None;
+        }
+        if let Some(name) = text(effective, &model) {
+            choice.model = Some((name.to_string(), model));
+        }
+        match fallback(effective, &format!("{section}.fallback")) {
+            Fallback::Unsaid => {}
+            said => choice.fallback = said,
+        }
+    }
+    choice
+}
+
+fn fallback(effective: &Effective, path: &str) -> Fallback {
+    match effective.get(path) {
+        Some(Value::Text(name)) => Fallback::Agent(name.clone()),
+        Some(_) => Fallback::Nobody,
+        None => Fallback::Unsaid,
+    }
+}
+
+/// Every name of an agent that stands in `agentConfig`, with its path, whether this review needs it or not. Tasks that
+/// no review has are not looked at.
+pub(super) fn names(effective: &Effective) -> Vec<(&str, &str)> {
+    let is_ours = |path: &str| {
+        let task = path.split_once("perTask.").and_then(|(_, rest)| rest.split('.').next());
+        path.starts_with("agentConfig.")
+            && (path == FALLBACK || path.ends_with(".primary") || path.ends_with(".fallback"))
+            && task.is_none_or(|task| JOBS.iter().any(|job| job.as_str() == task))
+    };
+    let named = effective.values.iter().filter(|(path, _)| is_ours(path));
+    named
+        .filter_map(|(path, setting)| match &setting.value {
+            Value::Text(name) => Some((path.as_str(), name.as_str())),
+            _ => None,
+        })
+        .collect()
+}
