@@ -41,9 +41,11 @@ pub(in crate::driver) fn launch(agent: &AgentSpec, client: &ClientSpec, order: O
     args.set("check_for_update_on_startup", &json!(false));
     args.set("analytics.enabled", &json!(false));
     args.set("web_search", &json!("disabled"));
-    // Without a connection it would try for ever, and agents of its own would outlive their turn.
-    args.set("features.unbounded_connection_retries", &json!(false));
-    args.set("features.multi_agent", &json!(false));
+    // Without a connection it would try for ever; agents of its own would outlive their turn; and what the person's account
+    // is connected with is no part of a task.
+    for feature in ["unbounded_connection_retries", "multi_agent", "apps", "plugins"] {
+        args.set(&format!("features.{feature}"), &json!(false));
+    }
     client.servers.iter().for_each(|server| add_server(&mut args, server));
     if let Some(session) = order.talk.session() {
         args.add(&[&session.id]);
