@@ -44,7 +44,7 @@ fn rows() -> Vec<Row> {
         row("403", status(403, "permission_error", "not allowed"), "not_signed_in", "not_signed_in"),
         row("404", status(404, "not_found_error", "The model `x` does not exist"), "no_model", "no_model"),
         row("429", status(429, "rate_limit_error", "too many requests"), "limited", "limited"),
-        row("quota", quota(), "limited", "no_credit"),
+        row("quota", quota(), "no_credit", "no_credit"),
         row("credit", credit(), "no_credit", "no_credit"),
         row("500", status(500, "api_error", "internal"), "overloaded", "overloaded"),
         row("529", status(529, "overloaded_error", "Overloaded"), "overloaded", "overloaded"),
@@ -55,10 +55,10 @@ fn rows() -> Vec<Row> {
         row(
             "overflow in the stream",
             streamed("context_length_exceeded", "Your input exceeds the context window of this model"),
-            "overloaded",
+            "overflow",
             "overflow",
         ),
-        row("not JSON", Step::fail(Failure::NotJson("<html>busy</html>".into())), "connection", "connection"),
+        row("not JSON", Step::fail(Failure::NotJson("<html>busy</html>".into())), "malformed", "connection"),
     ]
 }
 
