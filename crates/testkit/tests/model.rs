@@ -275,6 +275,16 @@ fn a_rule_with_uses_counts_requests() {
 }
 
 #[test]
+fn a_rule_can_hold_until_a_gate_is_open() {
+    let limit = Step::fail(Failure::status(429, "rate_limit_error", "later"));
+    let server = start([Rule::always([limit]).until("morning"), Rule::always([Step::text("good day")])]);
+    let mut client = Client::to(&server);
+    assert_eq!(client.ask("/v1/messages", &says("x", false)).status, 429);
+    server.open("morning");
+    assert_eq!(client.ask("/v1/messages", &says("x", false)).status, 200);
+}
+
+#[test]
 fn error_answers_have_the_form_of_their_interface() {
     let failure = Failure::status(429, "rate_limit_error", "usage limit reached").header("retry-after", "3");
     let server = start([Rule::always([Step::fail(failure)])]);
@@ -420,7 +430,7 @@ fn what_is_not_for_a_model_is_a_visit() {
 #[test]
 fn rules_can_be_as_narrow_as_a_test_needs() {
     let when = When { api: Some(Api::Responses), stream: Some(true), ..When::default() };
-    let server = start([Rule { when, uses: None, steps: vec![Step::text("narrow")] }]);
+    let server = start([Rule::when(when, [Step::text("narrow")])]);
     let mut client = Client::to(&server);
     assert_eq!(client.ask("/v1/responses", &says("x", true)).status, 200);
     assert_eq!(client.ask("/v1/responses", &says("x", false)).status, 400);

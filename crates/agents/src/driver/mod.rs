@@ -7,6 +7,7 @@
 mod claude;
 mod codex;
 mod command;
+mod shared;
 
 use std::{
     collections::BTreeMap,
@@ -189,8 +190,8 @@ pub fn decode(agent: &AgentSpec, finished: &Finished<'_>) -> Decoded {
     match &agent.driver {
         DriverSpec::Command { .. } => command::decode(finished),
         DriverSpec::Replay { .. } => replay::decode(finished.stdout),
-        DriverSpec::ClaudeCode(_) => claude::decode(finished),
-        DriverSpec::Codex(_) => codex::decode(finished),
+        DriverSpec::ClaudeCode(client) => claude::decode(client, finished),
+        DriverSpec::Codex(client) => codex::decode(client, finished),
     }
 }
 
@@ -218,5 +219,15 @@ pub fn vendor(driver: &DriverSpec) -> &'static str {
         DriverSpec::Command { .. } | DriverSpec::Replay { .. } => "",
         DriverSpec::ClaudeCode(_) => "anthropic",
         DriverSpec::Codex(_) => "openai",
+    }
+}
+
+/// Tools that settings allow and the client does not have: it would overlook them without a word.
+pub fn unknown_tools(driver: &DriverSpec) -> Vec<String> {
+    match driver {
+        DriverSpec::Command { .. } | DriverSpec::Replay { .. } => Vec::new(),
+        DriverSpec::ClaudeCode(client) => claude::unknown(client),
+        // It has a sandbox and no list of tools.
+        DriverSpec::Codex(client) => client.allow.clone(),
     }
 }

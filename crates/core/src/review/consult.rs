@@ -162,7 +162,7 @@ impl Asking<'_> {
 
     /// The agent failed. `Some`: under which key it, or another one, is asked next.
     async fn failed(&mut self, fault: Fault) -> Result<Option<Key>, Parked> {
-        if !matches!(fault.rule(), Rule::Wait | Rule::Stop) && self.task.session.take().is_some() {
+        if !fault.is_environment() && self.task.session.take().is_some() {
             // The client may have forgotten the talk: it is begun anew, with all that there is to say.
             self.came.fault = Some(fault);
             return Ok(Some(self.key.child("anew")));

@@ -17,6 +17,8 @@ pub fn claude_env(server: SocketAddr, home: &Path) -> Variables {
     let variables = [
         ("HOME", inside("")),
         ("CLAUDE_CONFIG_DIR", inside("claude")),
+        // Else it leaves folders and sockets in the machine's own.
+        ("CLAUDE_CODE_TMPDIR", inside("tmp")),
         ("ANTHROPIC_BASE_URL", format!("http://{server}")),
         ("ANTHROPIC_API_KEY", "sk-test".to_string()),
         ("CLAUDE_CODE_MAX_RETRIES", "1".to_string()),

@@ -9,6 +9,7 @@
 //! - `calls`: abstract tool calls mapped onto the tools a client offered
 //! - `messages`, `responses`, `chat`: one interface each, request to words and answer to wire, always the same shape
 //! - `server`, `http`: sockets, threads, gates, tallies
+//! - [`parts`]: rules for reviewers, challengers and fixers of a review
 //! - `clients`: the environment that points a real client at a server
 //!
 //! What it deliberately does not do: no TLS, no compression (no client we know sends it), no clock. Delays are gates that
@@ -20,6 +21,7 @@ mod chat;
 mod clients;
 mod http;
 mod messages;
+pub mod parts;
 mod request;
 mod responses;
 mod scenario;

@@ -3,7 +3,7 @@
 //! The step of a rule is chosen by the number of tool rounds since the last words of the user: the same request always gets
 //! the same answer, however often a client tries. Only a rule with `uses` counts requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 use serde::Deserialize;
@@ -26,6 +26,8 @@ pub struct Rule {
     pub when: When,
     /// Fits this many requests in all; then the step is chosen by the number of requests so far, and the last one repeats.
     pub uses: Option<usize>,
+    /// Fits only until the test opens this gate.
+    pub until: Option<String>,
     pub steps: Vec<Step>,
 }
 
@@ -194,12 +196,20 @@ impl Scenario {
         }
     }
 
-    /// The rule that fits, and its step. `used` has the requests that each rule answered so far.
-    pub(super) fn choose(&self, request: &Request, used: &[usize]) -> Option<(usize, &Step)> {
+    /// The rule that fits, and its step. `used` has the requests that each rule answered so far, `open` the open gates.
+    pub(super) fn choose(
+        &self,
+        request: &Request,
+        used: &[usize],
+        open: &BTreeSet<String>,
+    ) -> Option<(usize, &Step)> {
         let used = |at: usize| used.get(at).copied().unwrap_or_default();
-        let mut fitting = self.rules.iter().enumerate();
-        let (at, rule) = fitting
-            .find(|(at, rule)| rule.uses.is_none_or(|uses| used(*at) < uses) && rule.when.fits(request))?;
+        let mut rules = self.rules.iter().enumerate();
+        let (at, rule) = rules.find(|(at, rule)| {
+            rule.uses.is_none_or(|uses| used(*at) < uses)
+                && rule.until.as_ref().is_none_or(|gate| !open.contains(gate))
+                && rule.when.fits(request)
+        })?;
         let step = match rule.uses {
             Some(_) => rule.steps.get(used(at)).or(rule.steps.last()),
             None => rule.steps.get(request.rounds),
@@ -211,19 +221,28 @@ impl Scenario {
 impl Rule {
     /// A rule for requests whose last words contain this.
     pub fn on(last: &str, steps: impl IntoIterator<Item = Step>) -> Rule {
-        let when = When { last: Some(last.into()), ..When::default() };
-        Rule { when, uses: None, steps: steps.into_iter().collect() }
+        Rule::when(When { last: Some(last.into()), ..When::default() }, steps)
+    }
+
+    pub fn when(when: When, steps: impl IntoIterator<Item = Step>) -> Rule {
+        Rule { when, steps: steps.into_iter().collect(), ..Rule::default() }
     }
 
     /// A rule for every request.
     pub fn always(steps: impl IntoIterator<Item = Step>) -> Rule {
-        Rule { when: When::default(), uses: None, steps: steps.into_iter().collect() }
+        Rule::when(When::default(), steps)
     }
 
     /// For the first requests only.
     #[must_use]
     pub fn uses(self, uses: usize) -> Rule {
         Rule { uses: Some(uses), ..self }
+    }
+
+    /// For requests before this gate is opened.
+    #[must_use]
+    pub fn until(self, gate: &str) -> Rule {
+        Rule { until: Some(gate.to_string()), ..self }
     }
 }
 

@@ -167,7 +167,8 @@ impl Shared {
     /// Counts a request and says its number and its step.
     fn admit(&self, mut request: Request) -> (usize, Option<Step>) {
         let mut state = self.state();
-        let chosen = self.scenario.choose(&request, &state.used).map(|(rule, step)| (rule, step.clone()));
+        let chosen = self.scenario.choose(&request, &state.used, &state.open);
+        let chosen = chosen.map(|(rule, step)| (rule, step.clone()));
         request.rule = chosen.as_ref().map(|(rule, _)| *rule);
         if let Some(used) = request.rule.and_then(|rule| state.used.get_mut(rule)) {
             *used += 1;

@@ -258,7 +258,7 @@ fn command(
         idle: Duration::from_millis(world.settings.tasks.idle_timeout_ms),
     };
     if driver::shows_progress(&agent.driver) {
-        command.output.seen = Some(Box::new(watcher(world, agent, key)));
+        command.output.seen = Some(Box::new(watcher(world, agent, key, folder)));
     }
     Ok(command)
 }
@@ -273,7 +273,14 @@ fn talk(task: &Task, lost: u32) -> Talk<'_> {
 }
 
 /// Passes on what the agent says it is doing, line by line, masked also across the borders of chunks.
-fn watcher(world: &World, agent: &AgentSpec, key: &Key) -> impl Fn(&[u8]) + Send + Sync + use<> {
+fn watcher(
+    world: &World,
+    agent: &AgentSpec,
+    key: &Key,
+    folder: &Path,
+) -> impl Fn(&[u8]) + Send + Sync + use<> {
+    // Where a copy lies is nobody's business.
+    let folder = format!("{}/", folder.display());
     let sender = world.progress.clone();
     let (driver, key) = (agent.driver.clone(), key.clone());
     let state = Mutex::new((world.masker.stream(), String::new()));
@@ -293,6 +300,7 @@ fn watcher(world: &World, agent: &AgentSpec, key: &Key) -> impl Fn(&[u8]) + Send
         };
         let told = rest[..end].lines().flat_map(|line| driver::events(&driver, line));
         for text in told.filter_map(|event| event.shown()) {
+            let text = text.replace(&folder, "");
             let _ = sender.send(Progress { key: key.clone(), text });
         }
         rest.drain(..=end);

@@ -1,15 +1,15 @@
-//! The `claude` client.
+//! The `codex` client.
 
 use tribunal_core::{client::ClientSpec, settings::AgentSpec};
 
 use super::{AgentEvent, Decoded, Finished, Launch, Order};
 
 pub(super) fn launch(_agent: &AgentSpec, client: &ClientSpec, order: Order<'_>) -> Launch {
-    let program = client.program.clone().unwrap_or_else(|| "claude".into()).into();
+    let program = client.program.clone().unwrap_or_else(|| "codex".into()).into();
     Launch { program, input: order.prompt, ..Launch::default() }
 }
 
-pub(super) fn decode(finished: &Finished<'_>) -> Decoded {
+pub(super) fn decode(_client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
     Decoded { text: finished.stdout.to_string(), ..Decoded::default() }
 }
 

@@ -1,0 +1,135 @@
+//! What the drivers of clients have in common: models, the standing text, what a talk has used, how a client ended.
+
+use serde_json::Value;
+use tribunal_core::{
+    client::ClientSpec,
+    fault::{Fault, FaultKind},
+    limits::{Cost, Usage},
+    settings::AgentSpec,
+    text::cut,
+};
+
+use super::{Finished, Order, Talk};
+
+/// By these, a session that started us would reach into the clients that we start.
+pub(super) const LEAKS: &[&str] = &[
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SIMPLE",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_EFFORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+    "CODEX_CI",
+    "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "MESSAGING_TOKEN",
+];
+
+/// What every client is told beside its task.
+pub(super) const STANDING: &str = "You work unattended: nobody can answer a question or grant a permission, so decide for \
+     yourself and go on. The current folder is a private copy that was made for this one task. Do what the task asks for and \
+     nothing beside it: no commits, no installations, nothing outside of this folder.";
+
+/// What was set for the job, else for the agent, else for the size.
+pub(super) fn model<'a>(agent: &'a AgentSpec, client: &'a ClientSpec, order: &Order<'_>) -> Option<&'a str> {
+    let duty = agent.duties.get(&order.job).and_then(|duty| duty.model.as_deref());
+    let sized = || order.size.and_then(|size| client.models.of(size));
+    duty.or(client.model.as_deref()).or_else(sized)
+}
+
+/// Lines that are objects. Anything else in between is overlooked, and so is a last line that was cut off.
+pub(super) fn objects(output: &str) -> impl Iterator<Item = Value> {
+    let lines = output.lines().filter(|line| line.trim_start().starts_with('{'));
+    lines.filter_map(|line| serde_json::from_str(line).ok())
+}
+
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(super) fn count(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// What a task used and what its talk has used by now, from what the client counted over the whole talk.
+pub(super) fn since(counted: Usage, talk: Talk<'_>) -> (Usage, Usage) {
+    let Some(before) = talk.session().map(|session| session.total) else { return (counted, counted) };
+    let grown = counted.input_tokens >= before.input_tokens
+        && counted.output_tokens >= before.output_tokens
+        && counted.cached_tokens >= before.cached_tokens
+        && counted.cost >= before.cost;
+    if !grown {
+        // It began to count anew.
+        return (counted, before.plus(counted));
+    }
+    let cost = counted.cost.map(|Cost(now)| Cost(now - before.cost.map_or(0, |Cost(cost)| cost)));
+    let used = Usage {
+        input_tokens: counted.input_tokens - before.input_tokens,
+        output_tokens: counted.output_tokens - before.output_tokens,
+        cached_tokens: counted.cached_tokens - before.cached_tokens,
+        cost,
+        ..counted
+    };
+    (used, counted)
+}
+
+/// What went wrong with a client that ended without a last word. `trying`: what it had been trying again for.
+pub(super) fn cut_off(finished: &Finished<'_>, trying: Option<Fault>) -> Option<Fault> {
+    let last = finished.stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let said = if last.is_empty() { String::new() } else { format!(": {}", short(last)) };
+    match finished.code {
+        // Whoever ended it knows why; what it tried all the time says more than a clock.
+        None => trying,
+        Some(0) => Some(Fault::new(FaultKind::Malformed, format!("ended without a last word{said}"))),
+        Some(143) => Some(Fault::new(FaultKind::Killed { signal: 15 }, "was asked to stop")),
+        Some(code) => {
+            Some(Fault::new(FaultKind::Exited { code }, format!("ended with exit code {code}{said}")))
+        }
+    }
+}
+
+/// A message as a part of a sentence: its first line.
+pub(super) fn short(message: &str) -> String {
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    cut(line.trim_end_matches('.'), 300)
+}
+
+#[cfg(test)]
+mod tests {
+    use tribunal_core::brief::Session;
+
+    use super::*;
+
+    fn usage(input_tokens: u64, cost: f64) -> Usage {
+        Usage {
+            input_tokens,
+            output_tokens: input_tokens / 2,
+            cost: Some(Cost::of(cost)),
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn what_a_task_used_is_what_its_talk_grew_by() {
+        let session = Session { id: "s".into(), total: usage(100, 0.5), at_ms: 0 };
+        assert_eq!(since(usage(40, 0.2), Talk::New), (usage(40, 0.2), usage(40, 0.2)));
+        for talk in [Talk::GoOn(&session), Talk::Branch(&session)] {
+            assert_eq!(since(usage(160, 0.75), talk), (usage(60, 0.25), usage(160, 0.75)));
+            assert_eq!(since(usage(100, 0.5), talk), (usage(0, 0.0), usage(100, 0.5)));
+            // A client that counts anew is taken at its word, and the talk's sum grows all the same.
+            assert_eq!(since(usage(60, 0.25), talk), (usage(60, 0.25), usage(160, 0.75)));
+        }
+    }
+}

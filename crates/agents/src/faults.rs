@@ -1,0 +1,173 @@
+//! What the words of an error mean.
+//!
+//! Only what a client *reports* as an error comes in here, never what a model answered: a finding may well be about a rate
+//! limit, or quote “401”. What follows from a fault is `core`'s table.
+
+use tribunal_core::fault::FaultKind;
+
+use crate::{driver::Clock, limits::reset_ms};
+
+/// Words that mean one thing whatever the status was.
+const TELLING: &[(FaultKind, &[&str])] = &[
+    (
+        FaultKind::NoCredit,
+        &[
+            "credit balance is too low",
+            "insufficient_quota",
+            "quota exceeded",
+            "exceeded your current quota",
+            "check your plan and billing",
+            "billing_hard_limit",
+            "out of credits",
+        ],
+    ),
+    (
+        FaultKind::Overflow,
+        &[
+            "prompt is too long",
+            "input is too long",
+            "context window",
+            "context_length_exceeded",
+            "maximum context length",
+            "request too large",
+            "request_too_large",
+        ],
+    ),
+    (
+        FaultKind::NoModel,
+        &[
+            "issue with the selected model",
+            "model_not_found",
+            "model not found",
+            "unknown model",
+            "do not have access to the model",
+            "does not exist or you do not have access",
+            "model is not supported",
+        ],
+    ),
+    (
+        FaultKind::Refused,
+        &["safeguards flagged", "usage policy", "content policy", "content_filter", "cyber_policy_violation"],
+    ),
+    (FaultKind::Curtailed, &["output token maximum", "reached maximum number of turns", "max_output_tokens"]),
+    (
+        FaultKind::NotSignedIn,
+        &[
+            "invalid api key",
+            "invalid x-api-key",
+            "not logged in",
+            "not signed in",
+            "please run /login",
+            "failed to authenticate",
+            "oauth token has expired",
+            "token has expired",
+            "missing bearer",
+            "incorrect api key",
+            "please log in",
+            "sign in again",
+            "could not be refreshed",
+        ],
+    ),
+];
+
+/// Words that count only where no status says more.
+const VAGUE: &[(FaultKind, &[&str])] = &[
+    (
+        FaultKind::Limited { until_ms: None },
+        &[
+            "usage limit",
+            "rate limit",
+            "rate_limit",
+            "too many requests",
+            "hit your",
+            "limit reached",
+            "limiting requests",
+        ],
+    ),
+    (
+        FaultKind::Overloaded,
+        &[
+            "overloaded",
+            "high demand",
+            "at capacity",
+            "internal server error",
+            "server error",
+            "server_error",
+            "service unavailable",
+            "bad gateway",
+            "gateway timeout",
+        ],
+    ),
+    (FaultKind::NotSignedIn, &["unauthorized", "authentication", "permission_error"]),
+    (
+        FaultKind::Connection,
+        &[
+            "connection refused",
+            "connection dropped",
+            "connection reset",
+            "connection error",
+            "connection closed",
+            "unable to connect",
+            "econnrefused",
+            "econnreset",
+            "enotfound",
+            "eai_again",
+            "etimedout",
+            "getaddrinfo",
+            "dns error",
+            "fetch failed",
+            "socket hang up",
+            "error sending request",
+            "stream disconnected",
+            "stream closed",
+            "network error",
+            "timed out",
+            "timeout",
+            "certificate",
+        ],
+    ),
+    (FaultKind::Malformed, &["json parse error", "unexpected token"]),
+];
+
+/// What an error message means; none: nothing that is known. `status` is the provider's, if the client gave it apart.
+pub fn classify(message: &str, status: Option<u16>, clock: &Clock) -> Option<FaultKind> {
+    let folded = message.to_lowercase().replace('’', "'");
+    let status = status.or_else(|| said_status(&folded));
+    let kind =
+        in_table(&folded, TELLING).or_else(|| by_status(status?)).or_else(|| in_table(&folded, VAGUE))?;
+    Some(match kind {
+        FaultKind::Limited { .. } => FaultKind::Limited { until_ms: reset_ms(message, clock) },
+        kind => kind,
+    })
+}
+
+fn in_table(folded: &str, table: &[(FaultKind, &[&str])]) -> Option<FaultKind> {
+    table
+        .iter()
+        .find(|(_, words)| words.iter().any(|word| folded.contains(word)))
+        .map(|(kind, _)| kind.clone())
+}
+
+pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
+    Some(match status {
+        401 | 403 => FaultKind::NotSignedIn,
+        402 => FaultKind::NoCredit,
+        404 => FaultKind::NoModel,
+        408 => FaultKind::Connection,
+        413 => FaultKind::Overflow,
+        429 => FaultKind::Limited { until_ms: None },
+        500..=599 => FaultKind::Overloaded,
+        400..=499 => FaultKind::Rejected { status },
+        _ => return None,
+    })
+}
+
+/// The status in words that announce one: `unexpected status 401`, `last status: 429`, `API Error: 500`, `rejected (429)`.
+fn said_status(folded: &str) -> Option<u16> {
+    let announced = ["status code", "status", "api error", "http error", "error code", "http", "rejected"];
+    announced.iter().flat_map(|word| folded.match_indices(word)).find_map(|(at, word)| {
+        let rest = folded[at + word.len()..].trim_start_matches([':', ' ', '(']);
+        let digits = &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())];
+        digits.parse().ok().filter(|status| (400..600).contains(status))
+    })
+}

@@ -1,0 +1,137 @@
+//! The words that times are said in.
+
+use jiff::civil::Weekday;
+
+/// Lower case, without the punctuation that parts or ends words.
+pub(super) fn tokens(message: &str) -> Vec<String> {
+    let parted = |c: char| c.is_whitespace() || "\"'(),;|·[]{}<>=".contains(c);
+    let words = message.split(parted).map(|word| word.trim_matches(['.', ':', '!', '?', '`', '*']));
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+/// Digits and nothing else.
+pub(super) fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
+    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if plain { digits.parse().ok() } else { None }
+}
+
+/// Seconds. Without a unit, a first number alone is seconds.
+pub(super) fn duration(rest: &[String]) -> Option<f64> {
+    let mut seconds: Option<f64> = None;
+    let mut tokens = rest.iter().map(String::as_str).peekable();
+    while let Some(token) = tokens.next() {
+        if matches!(token, "about" | "approximately" | "another" | "~")
+            || (token == "and" && seconds.is_some())
+        {
+            continue;
+        }
+        let amount = match token {
+            "a" | "an" | "one" => Some(1.0),
+            _ => amount(token),
+        };
+        let part = match (amount, tokens.peek().and_then(|next| unit(next))) {
+            (Some(amount), Some(unit)) => {
+                tokens.next();
+                amount * unit
+            }
+            // A time of day, or the number of something else.
+            (Some(_), None)
+                if tokens.peek().is_some() || seconds.is_some() || matches!(token, "a" | "an" | "one") =>
+            {
+                return seconds;
+            }
+            (Some(amount), None) => amount,
+            (None, _) => match glued(token) {
+                Some(part) => part,
+                None => return seconds,
+            },
+        };
+        seconds = Some(seconds.unwrap_or(0.0) + part);
+    }
+    seconds
+}
+
+fn amount(digits: &str) -> Option<f64> {
+    let plain = digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    if plain { digits.parse().ok() } else { None }
+}
+
+/// `1h5m`, `1.5s`, `20min`.
+fn glued(token: &str) -> Option<f64> {
+    let mut rest = token;
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let letters =
+            rest[digits..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |end| digits + end);
+        seconds += amount(&rest[..digits])? * unit(&rest[digits..letters])?;
+        rest = &rest[letters..];
+    }
+    Some(seconds)
+}
+
+fn unit(word: &str) -> Option<f64> {
+    Some(match word {
+        "ms" | "millisecond" | "milliseconds" => 0.001,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+        "d" | "day" | "days" => 86_400.0,
+        "w" | "week" | "weeks" => 604_800.0,
+        _ => return None,
+    })
+}
+
+/// The whole name, or its beginning as people shorten it.
+fn begins(word: &str, name: &str) -> bool {
+    word.len() >= 3 && name.starts_with(word)
+}
+
+pub(super) fn weekday(word: &str) -> Option<Weekday> {
+    use Weekday::{Friday, Monday, Saturday, Sunday, Thursday, Tuesday, Wednesday};
+    let days = [
+        ("monday", Monday),
+        ("tuesday", Tuesday),
+        ("wednesday", Wednesday),
+        ("thursday", Thursday),
+        ("friday", Friday),
+        ("saturday", Saturday),
+        ("sunday", Sunday),
+    ];
+    days.into_iter().find(|(name, _)| begins(word, name)).map(|(_, day)| day)
+}
+
+pub(super) fn month(word: &str) -> Option<i8> {
+    let months = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let at = months.iter().position(|name| begins(word, name) || (word == "sept" && *name == "september"))?;
+    i8::try_from(at + 1).ok()
+}
+
+/// Hours from UTC of the abbreviations that clients use.
+pub(super) fn abbreviated_zone(word: &str) -> Option<i8> {
+    Some(match word {
+        "utc" | "gmt" | "z" => 0,
+        "bst" | "cet" => 1,
+        "cest" => 2,
+        "edt" => -4,
+        "est" | "cdt" => -5,
+        "cst" | "mdt" => -6,
+        "mst" | "pdt" => -7,
+        "pst" => -8,
+        _ => return None,
+    })
+}

@@ -1,0 +1,86 @@
+//! Orders and endings, shortly said.
+
+use std::{fs, path::Path, sync::LazyLock};
+
+use jiff::tz::TimeZone;
+use tribunal_agents::{
+    answer::Wanted,
+    driver::{self, Clock, Decoded, Finished, Launch, Order, Talk, Whereabouts},
+};
+use tribunal_core::{
+    brief::Session,
+    client::{ClientSpec, Job},
+    ids::Key,
+    limits::{Cost, Usage},
+    settings::{AgentSpec, DriverSpec},
+};
+
+/// A Sunday noon in November, shortly before the limits in the fixtures are over.
+pub const NOW_MS: u64 = 1_794_744_000_000;
+
+pub fn clock() -> Clock {
+    Clock { now_ms: NOW_MS, zone: TimeZone::UTC }
+}
+
+pub fn fixture(client: &str, name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{client}/{name}.jsonl"));
+    fs::read_to_string(&path).unwrap_or_else(|cause| panic!("{}: {cause}", path.display()))
+}
+
+pub struct Ending<'a> {
+    pub code: Option<i32>,
+    pub stdout: &'a str,
+    pub stderr: &'a str,
+    pub talk: Talk<'a>,
+}
+
+impl Default for Ending<'_> {
+    fn default() -> Self {
+        Ending { code: Some(0), stdout: "", stderr: "", talk: Talk::New }
+    }
+}
+
+pub fn decode(driver: DriverSpec, ending: &Ending<'_>) -> Decoded {
+    let clock = clock();
+    let &Ending { code, stdout, stderr, talk } = ending;
+    driver::decode(&AgentSpec::new("a", driver), &Finished { code, stdout, stderr, clock: &clock, talk })
+}
+
+pub fn session(input_tokens: u64, output_tokens: u64, cached_tokens: u64, cost: Option<f64>) -> Session {
+    let cost = cost.map(Cost::of);
+    let total = Usage { input_tokens, output_tokens, cached_tokens, cost, ..Usage::default() };
+    Session { id: "00000000-0000-4000-8000-000000000001".into(), total, at_ms: 0 }
+}
+
+static KEY: LazyLock<Key> = LazyLock::new(|| Key::new("round-1/ask"));
+
+pub fn launch<'a>(agent: &AgentSpec, job: Job, change: impl FnOnce(&mut Order<'a>)) -> Launch {
+    let mut order = Order {
+        key: &KEY,
+        prompt: "Look at it.".into(),
+        wanted: if job == Job::Fix { Wanted::Fixes } else { Wanted::Findings },
+        job,
+        size: None,
+        folder: Path::new("/copy"),
+        beside: Path::new("/beside"),
+        talk: Talk::New,
+    };
+    change(&mut order);
+    let at = Whereabouts { own_program: "tribunal".into(), project: "/project".into() };
+    driver::launch(agent, order, &at)
+}
+
+pub fn args(launch: &Launch) -> Vec<String> {
+    launch.args.iter().map(|arg| arg.to_str().unwrap().to_string()).collect()
+}
+
+/// What follows a flag; none: it is not there.
+pub fn after<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
+    args.iter().position(|arg| arg == flag).map(|at| args[at + 1].as_str())
+}
+
+pub fn spec(change: impl FnOnce(&mut ClientSpec)) -> ClientSpec {
+    let mut client = ClientSpec::default();
+    change(&mut client);
+    client
+}

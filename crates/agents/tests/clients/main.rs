@@ -1,0 +1,6 @@
+//! What real clients printed, and what it means; what they are started with. The outputs under `fixtures` were printed by the
+//! real programs, against a scripted provider; ids are masked and long lists left out.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod claude;
+mod common;

@@ -1,0 +1,65 @@
+//! Fixers: they write in a copy, and what they wrote lands as a patch.
+
+use tribunal_testkit::model::{
+    Call, Rule, Step,
+    parts::{Edit, finding, fixed, fixer, fixing, reviewer},
+};
+
+use crate::common::{Bench, CLEAR, Client, PLAN, VAGUE, running, with_each_client};
+
+with_each_client!(
+    a_fix_lands_as_a_patch,
+    a_fixer_s_commands_work_in_its_copy,
+    a_client_that_falls_silent_is_ended_with_all_it_started,
+);
+
+fn raise() -> Rule {
+    reviewer(1, &[finding("high", "fast is vague", VAGUE)])
+}
+
+const EDIT: Edit<'_> = Edit { path: "plan.md", old: VAGUE, new: CLEAR };
+
+fn a_fix_lands_as_a_patch(client: Client) {
+    let bench = Bench::new(&[client], [raise(), fixer("fast is vague", &[EDIT], &[fixed("F1")])]);
+    bench.review();
+    assert_eq!(bench.sandbox.read("plan.md"), PLAN.replace(VAGUE, CLEAR));
+    assert_eq!(bench.findings(), ["F1 fixed"]);
+    assert_eq!(bench.unscripted(), [""; 0]);
+    let landed = bench.reply("round-1/fix-1/fix/1/land");
+    assert_eq!(landed["hunks"].as_array().map(Vec::len), Some(1), "{landed}");
+}
+
+fn a_fixer_s_commands_work_in_its_copy(client: Client) {
+    let rewrite = format!("sed -i 's/{VAGUE}/{CLEAR}/' plan.md && pwd && git status --short");
+    let done = Step::structured(serde_json::json!({"fixes": [fixed("F1")]}));
+    let rule = Rule::when(fixing("fast is vague"), [Step::calls([Call::Shell(rewrite)]), done]);
+    let bench = Bench::new(&[client], [raise(), rule]);
+    bench.review();
+    assert_eq!(bench.sandbox.read("plan.md"), PLAN.replace(VAGUE, CLEAR));
+    let tally = bench.server.tally();
+    let said = tally.requests.iter().flat_map(|request| &request.results).next().unwrap();
+    let root = bench.sandbox.root().to_str().unwrap();
+    assert!(
+        said.contains("plan.md") && !said.contains(&format!("{root}\n")),
+        "not the person's tree: {said}"
+    );
+}
+
+/// A sleep that nobody else on this machine sleeps.
+fn sleep() -> String {
+    format!("sleep 6{}.5", std::process::id())
+}
+
+fn a_client_that_falls_silent_is_ended_with_all_it_started(client: Client) {
+    let sleep = format!("{}{}", sleep(), client as u8);
+    let rule = Rule::when(fixing("fast is vague"), [Step::calls([Call::Shell(sleep.clone())])]);
+    let bench = Bench::new(&[client], [raise(), rule]);
+    bench.sandbox.set("limits: {max_fix_iterations: 1}");
+    bench.settle("tasks: {", "tasks: {idle_timeout: 10, ");
+    let ran = bench.run(&["review", "plan.md"]);
+    assert_ne!(ran.code, Some(0), "{}", ran.err);
+    let reply = bench.reply("round-1/fix-1/fix/1");
+    assert_eq!(reply["fault"], "silent", "{reply}");
+    assert_eq!(running(&sleep), [""; 0]);
+    assert_eq!(bench.sandbox.read("plan.md"), PLAN);
+}

@@ -1,0 +1,16 @@
+//! The binary with the real clients, against a scripted model: what people run, without a model and without a network.
+//!
+//! `cargo xtask clients` installs the clients and runs these; `cargo xtask test` passes them over.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod failures;
+mod fixing;
+mod reviewing;
+#[path = "../cli/common.rs"]
+#[expect(dead_code, reason = "made for the tests of the binary alone; these need less of it")]
+mod sandbox;
+mod surroundings;
+mod waiting;
+mod whole;

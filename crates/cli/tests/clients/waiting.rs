@@ -1,0 +1,122 @@
+//! Usage limits: a run waits for the time that was said, and a wait survives the end of the process.
+
+use std::{
+    collections::BTreeMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+use tribunal_testkit::model::{
+    Failure, Rule, Step, When,
+    parts::{finding, findings_of, reviewer},
+};
+
+use crate::common::{Bench, Client, VAGUE, with_each_client, word};
+
+with_each_client!(
+    a_usage_limit_is_waited_out,
+    a_wait_survives_the_end_of_the_process,
+    somebody_else_takes_over
+);
+
+/// Longer than a client takes to start and to give up, and no longer than needed.
+const AHEAD_SECONDS: u64 = 15;
+/// What a test opens when the provider may be asked again.
+const OVER: &str = "the limit is over";
+
+fn in_seconds(seconds: u64) -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds
+}
+
+/// Every client says it in words of its own, with the time in them.
+fn limit(client: Client) -> Failure {
+    match client {
+        Client::Claude => {
+            let message = format!("Claude AI usage limit reached|{}", in_seconds(AHEAD_SECONDS));
+            Failure::status(429, "rate_limit_error", &message)
+        }
+        Client::Codex => {
+            let message = format!("Rate limit reached. Please try again in {AHEAD_SECONDS}s.");
+            Failure::StreamError { kind: "rate_limit_exceeded".to_string(), message }
+        }
+    }
+}
+
+/// The limit of a plan. Codex says its end to the minute, so this one ends with a minute.
+fn plan_limit(client: Client) -> Failure {
+    if client == Client::Claude {
+        return limit(client);
+    }
+    let until = in_seconds(AHEAD_SECONDS).div_ceil(60) * 60;
+    let error =
+        json!({"type": "usage_limit_reached", "message": "x", "plan_type": "plus", "resets_at": until});
+    let body = Some(json!({ "error": error }).to_string());
+    Failure::Status { code: 429, kind: String::new(), message: String::new(), headers: BTreeMap::new(), body }
+}
+
+fn asked() -> When {
+    When { last: Some("You are one reviewer".into()), ..When::default() }
+}
+
+/// The provider is at a limit until a gate is open, and then answers.
+fn limited(client: Client, failure: Failure) -> Bench {
+    let over = Step::structured(findings_of(&[]));
+    let rules = [Rule::when(asked(), [Step::fail(failure)]).until(OVER), Rule::when(asked(), [over])];
+    Bench::new(&[client], rules)
+}
+
+fn is_wait(event: &Value) -> bool {
+    event["kind"] == "effect_started" && event["effect"]["effect"] == "await_reset"
+}
+
+/// What the first try came to: a limit, and when it ends.
+fn until_ms(bench: &Bench) -> u64 {
+    let reply = bench.reply("round-1/review/adversarial");
+    assert_eq!(reply["fault"], "limited", "{reply}");
+    reply["until_ms"].as_u64().unwrap_or_else(|| panic!("no time in {reply}"))
+}
+
+fn a_usage_limit_is_waited_out(client: Client) {
+    let bench = limited(client, limit(client));
+    let run = bench.start(&["review", "plan.md"], is_wait);
+    bench.server.open(OVER);
+    assert_eq!(run.end(), Some(0));
+    let again = bench.reply("round-1/review/adversarial/then-1");
+    assert_eq!(word(&again, "answer"), "findings");
+    let journal = bench.journal();
+    let asked = journal.iter().find(|entry| entry["key"] == "round-1/review/adversarial/then-1").unwrap();
+    assert!(asked["at"]["wall_ms"].as_u64().unwrap() >= until_ms(&bench), "asked before its time");
+}
+
+fn a_wait_survives_the_end_of_the_process(client: Client) {
+    let bench = limited(client, plan_limit(client));
+    bench.start(&["review", "plan.md"], is_wait).kill();
+    let before = bench.server.tally().requests.len();
+    bench.server.open(OVER);
+    bench.expect(&["resume"], 0);
+    assert_eq!(bench.server.tally().requests.len(), before + 1, "asked once more, and once only");
+    let journal = bench.journal();
+    let of_the_wait = |kind: &str| {
+        journal
+            .iter()
+            .filter(|event| event["kind"] == kind && word(event, "key").ends_with("/wait-1"))
+            .count()
+    };
+    assert_eq!([of_the_wait("effect_started"), of_the_wait("effect_finished")], [2, 1], "taken up again");
+    until_ms(&bench);
+}
+
+fn somebody_else_takes_over(client: Client) {
+    let other = if client == Client::Claude { Client::Codex } else { Client::Claude };
+    let refused = Rule::when(When { api: Some(client.api()), ..asked() }, [Step::fail(limit(client))]);
+    let bench =
+        Bench::new(&[client, other], [refused, reviewer(1, &[finding("high", "fast is vague", VAGUE)])]);
+    bench.look();
+    let journal = bench.journal();
+    let warned = journal.iter().filter(|event| event["kind"] == "warned");
+    let warnings: Vec<&str> = warned.map(|event| word(event, "text")).collect();
+    let said = format!("{} does it instead of {}", other.agent(), client.agent());
+    assert!(warnings.iter().any(|text| text.contains(&said)), "{warnings:?}");
+    assert_eq!(word(&bench.reply("round-1/review/adversarial/other-1"), "answer"), "findings");
+    assert_eq!(bench.findings(), ["F1 open"]);
+}

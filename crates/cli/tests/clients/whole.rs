@@ -1,0 +1,131 @@
+//! Whole reviews with both clients on one panel: found, disputed, repaired, looked at again; also with an end in the midst.
+
+use std::process::Command;
+
+use tribunal_testkit::model::{
+    Request, Rule, Tally,
+    parts::{Edit, challenger, finding, fixed, fixer, reviewer, seat, verdict},
+};
+
+use crate::common::{Bench, CLEAR, Client, VAGUE};
+
+const PRD: &str = "# Product\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone are known.\n\n## Audit\n\n\
+                   Every access is written to the audit log and kept for ten years.\n";
+
+/// Two see the vague goal; one also misses what is there, and is refuted.
+fn panel() -> Vec<Rule> {
+    let vague = || finding("high", "fast is vague", VAGUE);
+    let audit = finding("high", "nothing is said of auditing", "None are known.");
+    let refuted = verdict("F2", "INVALID", "Every access is written to the audit log");
+    let edit = Edit { path: "plan.md", old: VAGUE, new: CLEAR };
+    vec![
+        seat("adversarial", 1, &[vague(), audit]),
+        seat("party", 1, &[vague()]),
+        reviewer(1, &[]),
+        challenger("auditing", &[refuted]),
+        fixer("fast is vague", &[edit], &[fixed("F1")]),
+        reviewer(2, &[]),
+    ]
+}
+
+const REVIEW: [&str; 4] = ["review", "plan.md", "--level", "full"];
+
+fn mixed(rules: Vec<Rule>) -> Bench {
+    let bench = Bench::new(&Client::ALL, rules);
+    bench.settle("tier: 0", "tier: 3");
+    bench.sandbox.write("plan.md", PRD);
+    bench
+}
+
+fn is_repaired(bench: &Bench) {
+    assert_eq!(bench.findings(), ["F1 fixed", "F2 dismissed"]);
+    assert_eq!(bench.sandbox.read("plan.md"), PRD.replace(VAGUE, CLEAR));
+    assert_eq!(bench.unscripted(), [""; 0]);
+    assert_eq!(bench.sandbox.litter(), [""; 0].map(std::path::PathBuf::from));
+}
+
+#[test]
+#[ignore = "needs the real clients: cargo xtask clients"]
+fn a_mixed_panel_finds_disputes_repairs_and_looks_again() {
+    let bench = mixed(panel());
+    let ran = bench.expect(&REVIEW, 0);
+    assert!(ran.err.contains("resolved"), "{}", ran.err);
+    is_repaired(&bench);
+    let tally = bench.server.tally();
+    for client in Client::ALL {
+        assert!(tally.requests.iter().any(|request| request.api == client.api()), "{client:?} was not asked");
+    }
+    assert!(tally.peak > 1, "seats work at the same time");
+}
+
+fn is_fixer(request: &Request) -> bool {
+    request.first.contains("You are a fixer")
+}
+
+/// What is going on, and how to tell.
+type Moment = (&'static str, fn(&Tally) -> bool);
+
+#[test]
+#[ignore = "needs the real clients: cargo xtask clients"]
+fn a_review_that_is_killed_comes_to_the_same_end() {
+    let moments: [Moment; 2] = [
+        ("in the midst of the panel", |tally| tally.requests.len() >= 2),
+        ("in the midst of a fix", |tally| {
+            tally.requests.iter().any(|request| is_fixer(request) && request.rounds == 1)
+        }),
+    ];
+    for (moment, holds) in moments {
+        let bench = mixed(panel());
+        let run = bench.start(&REVIEW, |_| true);
+        bench.server.wait_until(moment, holds);
+        run.kill();
+        bench.expect(&["resume"], 0);
+        is_repaired(&bench);
+    }
+}
+
+const BEFORE: &str = "fn work() {\n    one();\n    two();\n    three();\n}\n";
+
+fn git(bench: &Bench, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=n", "-c", "user.email=e@e", "-c", "commit.gpgSign=false"]).args(arguments);
+    bench.sandbox.at_home(&mut git);
+    let output = git.current_dir(bench.sandbox.root()).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+#[ignore = "needs the real clients: cargo xtask clients"]
+fn a_change_of_code_is_reviewed_and_repaired() {
+    let edit = |path| Edit { path, old: "todo_", new: "done_" };
+    let bench = Bench::new(
+        &Client::ALL,
+        [
+            reviewer(
+                1,
+                &[
+                    finding("high", "a is not done", "todo_a();"),
+                    finding("high", "b is not done", "todo_b();"),
+                ],
+            ),
+            fixer("is not done", &[edit("src/a.rs"), edit("src/b.rs")], &[fixed("F1"), fixed("F2")]),
+            reviewer(2, &[]),
+        ],
+    );
+    bench.settle("tasks: {", "tasks: {max_concurrent_fixers: 1, ");
+    for file in ["src/a.rs", "src/b.rs"] {
+        bench.sandbox.write(file, BEFORE);
+    }
+    git(&bench, &["init", "-q", "-b", "main"]);
+    git(&bench, &["add", "-A"]);
+    git(&bench, &["commit", "-q", "-m", "x"]);
+    let after = |name: &str| BEFORE.replace("two", name);
+    bench.sandbox.write("src/a.rs", &after("todo_a"));
+    bench.sandbox.write("src/b.rs", &after("todo_b"));
+
+    bench.expect(&["review", "--work-tree", "--level", "dual", "--tier", "2"], 0);
+    assert_eq!(bench.findings(), ["F1 fixed", "F2 fixed"]);
+    assert_eq!(bench.sandbox.read("src/a.rs"), after("done_a"));
+    assert_eq!(bench.sandbox.read("src/b.rs"), after("done_b"));
+    assert_eq!(bench.unscripted(), [""; 0]);
+}

@@ -1,0 +1,40 @@
+//! `mcp-echo`: an MCP server over standard input and output with one tool, `echo`, that gives back what it is told. For
+//! tests that want to see whether a client was given a server, and whether it may use it.
+
+use std::io::{self, BufRead, Write, stdin, stdout};
+
+use serde_json::{Value, json};
+
+fn main() -> io::Result<()> {
+    for line in stdin().lock().lines() {
+        let Ok(message) = serde_json::from_str::<Value>(&line?) else { continue };
+        // What has no id wants no answer.
+        let Some(id) = message.get("id") else { continue };
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result(&message)});
+        writeln!(stdout(), "{answer}")?;
+        stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn result(message: &Value) -> Value {
+    let params = message.get("params").cloned().unwrap_or_default();
+    match message.get("method").and_then(Value::as_str) {
+        Some("initialize") => json!({
+            "protocolVersion": params.get("protocolVersion").cloned().unwrap_or_else(|| json!("2025-06-18")),
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "echo", "version": "1"},
+        }),
+        Some("tools/list") => json!({"tools": [{
+            "name": "echo",
+            "description": "Gives back what it is told.",
+            "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
+            "annotations": {"readOnlyHint": true},
+        }]}),
+        Some("tools/call") => {
+            let words = params.pointer("/arguments/words").and_then(Value::as_str).unwrap_or_default();
+            json!({"content": [{"type": "text", "text": format!("echo: {words}")}]})
+        }
+        _ => json!({}),
+    }
+}
