@@ -1,18 +1,10 @@
-//! The `codex` client.
+//! The `codex` client: `codex exec`, one process a task.
+//!
+//! [`launch`] says how it is started, [`stream`] reads what it prints. What it may write is its own sandbox's business; it
+//! has no list of tools.
 
-use tribunal_core::{client::ClientSpec, settings::AgentSpec};
+mod launch;
+mod stream;
 
-use super::{AgentEvent, Decoded, Finished, Launch, Order};
-
-pub(super) fn launch(_agent: &AgentSpec, client: &ClientSpec, order: Order<'_>) -> Launch {
-    let program = client.program.clone().unwrap_or_else(|| "codex".into()).into();
-    Launch { program, input: order.prompt, ..Launch::default() }
-}
-
-pub(super) fn decode(_client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
-    Decoded { text: finished.stdout.to_string(), ..Decoded::default() }
-}
-
-pub(super) fn events(_line: &str) -> Vec<AgentEvent> {
-    Vec::new()
-}
+pub(super) use launch::launch;
+pub(super) use stream::{decode, events};

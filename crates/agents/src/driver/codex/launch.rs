@@ -1,0 +1,118 @@
+//! How the client is started. Every flag here was tried with the real program; `docs/agents.md` says what each is for.
+
+use std::ffi::OsString;
+
+use serde_json::{Value, json};
+use tribunal_core::{
+    client::{ClientSpec, Inherit, Job, Server},
+    settings::AgentSpec,
+};
+
+use crate::{
+    driver::{
+        Launch, Order, Talk,
+        shared::{LEAKS, STANDING, model},
+    },
+    schema::{self, Form},
+};
+
+const SCHEMA_FILE: &str = "answer-schema.json";
+
+pub(in crate::driver) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>) -> Launch {
+    let schema = order.beside.join(SCHEMA_FILE);
+    let mut args = Args::default();
+    args.add(&["exec"]);
+    match order.talk {
+        Talk::New => {}
+        Talk::GoOn(_) => args.add(&["resume"]),
+        Talk::Branch(_) => args.add(&["fork"]),
+    }
+    args.add(&["--json", "--skip-git-repo-check"]);
+    if client.fresh {
+        args.add(&["--ephemeral"]);
+    }
+    if let Some(model) = model(agent, client, &order) {
+        args.add(&["--model", model]);
+    }
+    args.0.extend(["--output-schema".into(), schema.clone().into_os_string()]);
+    sandbox(&mut args, client, order.job);
+    inherited(&mut args, client.inherit);
+    args.set("developer_instructions", &json!(STANDING));
+    args.set("check_for_update_on_startup", &json!(false));
+    args.set("analytics.enabled", &json!(false));
+    args.set("web_search", &json!("disabled"));
+    // Without a connection it would try for ever, and agents of its own would outlive their turn.
+    args.set("features.unbounded_connection_retries", &json!(false));
+    args.set("features.multi_agent", &json!(false));
+    client.servers.iter().for_each(|server| add_server(&mut args, server));
+    if let Some(session) = order.talk.session() {
+        args.add(&[&session.id]);
+    }
+    // The prompt comes by standard input.
+    args.add(&["-"]);
+    let form = schema::of(order.wanted, Form::Strict).to_string();
+    Launch {
+        program: client.program.clone().unwrap_or_else(|| "codex".into()).into(),
+        args: args.0,
+        without: LEAKS.iter().map(|name| (*name).to_string()).collect(),
+        input: order.prompt,
+        files: vec![(schema, form)],
+        ..Launch::default()
+    }
+}
+
+#[derive(Default)]
+struct Args(Vec<OsString>);
+
+impl Args {
+    fn add(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(OsString::from));
+    }
+
+    /// One of its settings, for this run. What JSON calls a text, a number or a list of these, TOML calls the same.
+    fn set(&mut self, name: &str, value: &Value) {
+        self.add(&["-c", &format!("{name}={value}")]);
+    }
+}
+
+/// `resume` and `fork` have no flag for it.
+fn sandbox(args: &mut Args, client: &ClientSpec, job: Job) {
+    if client.bypass && job == Job::Fix {
+        args.add(&["--dangerously-bypass-approvals-and-sandbox"]);
+        return;
+    }
+    args.set("approval_policy", &json!("never"));
+    match job {
+        Job::Review => args.set("sandbox_mode", &json!("read-only")),
+        Job::Fix => {
+            args.set("sandbox_mode", &json!("workspace-write"));
+            // Whatever else the person lets it write.
+            args.set("sandbox_workspace_write.writable_roots", &json!([]));
+            args.set("sandbox_workspace_write.network_access", &json!(false));
+            args.set("sandbox_workspace_write.exclude_slash_tmp", &json!(true));
+            args.set("sandbox_workspace_write.exclude_tmpdir_env_var", &json!(true));
+        }
+    }
+}
+
+fn inherited(args: &mut Args, inherit: Inherit) {
+    if inherit == Inherit::Nothing {
+        args.add(&["--ignore-user-config", "--ignore-rules"]);
+    }
+    if inherit != Inherit::Project {
+        args.set("project_doc_max_bytes", &json!(0));
+    }
+    // Hooks of either kind.
+    args.set("notify", &json!([]));
+    args.set("features.hooks", &json!(false));
+}
+
+fn add_server(args: &mut Args, server: &Server) {
+    let letter = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let name: String = server.name.chars().map(letter).collect();
+    let command = server.argv.first().map(String::as_str).unwrap_or_default();
+    args.set(&format!("mcp_servers.{name}.command"), &json!(command));
+    args.set(&format!("mcp_servers.{name}.args"), &json!(server.argv.get(1..).unwrap_or_default()));
+    // There is nobody to ask; who sets a server wants it used.
+    args.set(&format!("mcp_servers.{name}.default_tools_approval_mode"), &json!("approve"));
+}
