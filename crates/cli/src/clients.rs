@@ -5,6 +5,7 @@
 use std::{
     env,
     ffi::OsString,
+    fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -58,14 +59,38 @@ fn signed_in(client: &Client, variable: &dyn Fn(&str) -> Option<OsString>) -> Op
     if let Some(key) = keys_set(client, variable).first() {
         return Some((*key).to_string());
     }
-    let (home_variable, below_home, file) = match client.id {
-        "claude-code" => ("CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"),
-        "codex" => ("CODEX_HOME", ".codex", "auth.json"),
+    let file = match client.id {
+        "claude-code" => ".credentials.json",
+        "codex" => "auth.json",
+        _ => return None,
+    };
+    if is_filled(&home(client, variable)?.join(file)) {
+        return Some(format!("{file} of its own"));
+    }
+    own_provider(client, variable)
+}
+
+/// Where a client keeps what is its own.
+fn home(client: &Client, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let (named, below_home) = match client.id {
+        "claude-code" => ("CLAUDE_CONFIG_DIR", ".claude"),
+        "codex" => ("CODEX_HOME", ".codex"),
         _ => return None,
     };
     let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = folder(home_variable).or_else(|| folder("HOME").map(|home| home.join(below_home)))?;
-    is_filled(&home.join(file)).then(|| format!("{file} of its own"))
+    folder(named).or_else(|| folder("HOME").map(|home| home.join(below_home)))
+}
+
+/// A provider that Codex's own settings name: it is signed in to that one by other means, and does not say so.
+pub(crate) fn own_provider(client: &Client, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
+    let file = "config.toml";
+    let text =
+        fs::read_to_string(home(client, variable).filter(|_| client.id == "codex")?.join(file)).ok()?;
+    // Only what stands before the first table is about the client itself.
+    let top = text.lines().map(str::trim).take_while(|line| !line.starts_with('['));
+    let said = top.filter_map(|line| line.strip_prefix("model_provider")?.trim_start().strip_prefix('='));
+    let name = said.map(|value| value.trim().trim_matches('"')).find(|name| !name.is_empty())?;
+    (name != "openai").then(|| format!("model_provider in its {file}"))
 }
 
 /// A client that signed out may leave an empty file behind.
@@ -75,8 +100,6 @@ fn is_filled(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     /// What is found with these variables, in a line a client.
@@ -120,6 +143,16 @@ mod tests {
         assert_eq!(found(&with_key)[0], "claude-code: claude, ANTHROPIC_API_KEY");
         let empty_key = [here[0], here[1], ("ANTHROPIC_API_KEY", Path::new(""))];
         assert_eq!(found(&empty_key)[0], "claude-code: claude, -");
+
+        fs::remove_file(home.join(".codex/auth.json")).unwrap();
+        for (config, expected) in [
+            ("model_provider = \"mine\"\n[model_providers.mine]\n", "model_provider in its config.toml"),
+            ("model_provider = \"openai\"\n", "-"),
+            ("[profiles.x]\nmodel_provider = \"mine\"\n", "-"),
+        ] {
+            fs::write(home.join(".codex/config.toml"), config).unwrap();
+            assert_eq!(found(&here)[1], format!("codex: codex, {expected}"), "{config}");
+        }
 
         let elsewhere = folder.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();

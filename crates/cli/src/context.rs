@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    ffi::OsString,
     io::{IsTerminal, Write, stderr, stdin, stdout},
     os::fd::AsFd,
     path::{Path, PathBuf},
@@ -137,8 +138,13 @@ impl Context {
         let user_file =
             base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"));
         let given = Given { user_file, variables: variables.collect(), flags: Vec::new() };
-        let clients = clients::look(&|name| env::var_os(name));
+        let clients = clients::look(&|name| self.variable(name));
         Wishes { given, paced: self.interactive && !self.json, clients }
+    }
+
+    /// A variable of the environment.
+    pub fn variable(&self, name: &str) -> Option<OsString> {
+        env::var_os(name)
     }
 
     /// Where things are kept that belong to the person and to no project.

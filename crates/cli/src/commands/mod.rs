@@ -5,6 +5,7 @@ mod completions;
 mod decisions;
 mod demo;
 mod diff;
+mod doctor;
 mod findings;
 mod gc;
 mod inspect;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Log(log::Arguments),
     /// Let the commands that came with this project run here
     Trust(trust::Arguments),
+    /// Say what is here, what is missing and what mends it; it costs nothing
+    Doctor(doctor::Arguments),
     /// Explain what Tribunal sees in a file
     #[command(subcommand)]
     Inspect(inspect::What),
@@ -86,6 +89,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Undo(arguments) => undo::run(&arguments, context),
         Command::Log(arguments) => log::run(&arguments, context),
         Command::Trust(arguments) => trust::run(&arguments, context),
+        Command::Doctor(arguments) => doctor::run(&arguments, context),
         Command::Inspect(what) => inspect::run(what, context),
         Command::Gc(arguments) => gc::run(&arguments, context),
         Command::Schema(arguments) => schema::run(&arguments),

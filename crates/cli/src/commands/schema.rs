@@ -4,6 +4,7 @@ use schemars::schema_for;
 use serde_json::{Map, Value, json};
 use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
+use super::doctor::Report;
 use crate::{
     build::Facts,
     complaint::Complaint,
@@ -40,6 +41,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("transcript", schema_for!(Transcripts)),
         ("inspect-settings", schema_for!(Document)),
         ("trust", schema_for!(Trust)),
+        ("doctor", schema_for!(Report)),
     ];
     schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));
     schemas

@@ -10,6 +10,7 @@ mod contracts;
 mod crash;
 mod crash_change;
 mod demo;
+mod doctor;
 mod gc;
 mod hostile;
 mod live;

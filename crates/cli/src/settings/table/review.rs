@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Row] = &[
     row("agents.use", Kind::List, "", "The agents that take part; needed as soon as there are several")
         .also(&[weak("agentConfig.defaultPrimary", Kind::One)]),
     row("agents.at_once", AT_ONCE, "6", "Agents of one command that work at the same time; its runs get them in turn"),
-    row("agents.on_limit", Kind::Words(&["fallback", "wait"]), "fallback", "At a usage limit: another agent that is free, or wait for this one"),
+    row("agents.on_limit", Kind::Words(&["fallback", "wait"]), "fallback", "At a usage limit: ask another agent, or wait for this one"),
     row("agents.continue", Kind::Flag, "true", "Whether agents go on with their sessions; false: every task in a fresh one"),
     row("agents.NAME.driver", Kind::Words(&DRIVERS), "", "How it is driven; an agent that is called like a client is that client"),
     row("agents.NAME.argv", Kind::List, "", "For `command`: the program and its arguments; it reads the prompt from standard input"),

@@ -1,0 +1,345 @@
+//! `tribunal doctor`: what is here, what is missing, and what mends it. Nothing it does costs anything.
+//!
+//! It looks at the settings as a review would, asks every client for its version and its sign-in, and says whether a review
+//! could run. A program that the project names is not started before its person said yes.
+
+mod document;
+mod probe;
+mod show;
+
+use std::{
+    io::{Write, stdout},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use futures_util::future::{join, join_all};
+use tribunal_agents::clients::{self, CLIENTS, Client, WITHOUT_DRIVER};
+use tribunal_core::{
+    client::{Job, Part},
+    settings::{AgentSpec, DriverSpec, Settings},
+    subject::Subject,
+};
+
+use self::{
+    document::{AgentRow, Can, ClientRow, Other, ProjectRow, SCHEMA, SignedIn, Trouble},
+    probe::{Manner, Probed, State, ask, probe},
+};
+use crate::{
+    clients::{keys_set, on_path, own_provider},
+    complaint::{Complaint, ENVIRONMENT},
+    context::Context,
+    documents,
+    settings::{self, Effective, Resolved},
+    trust::{Book, Item},
+};
+
+pub(crate) use document::Report;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// How long each client may take to answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120))]
+    timeout: u64,
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+    let report = examine(context, Duration::from_secs(arguments.timeout))?;
+    if context.json {
+        documents::print(&report)?;
+    } else {
+        write!(stdout(), "{}", show::draw(&report, &context.answers))?;
+    }
+    Ok(if report.ready { 0 } else { ENVIRONMENT })
+}
+
+/// A client's program, as somebody or the path names it.
+struct Candidate {
+    client: &'static Client,
+    program: String,
+    path: Option<PathBuf>,
+    agents: Vec<String>,
+    trusted: bool,
+}
+
+fn examine(context: &Context, limit: Duration) -> Result<Report, Complaint> {
+    let project = context.project();
+    let root = project.root();
+    let (mut faults, mut warnings) = (Vec::new(), Vec::new());
+    let (effective, resolved) = in_force(context, root, &mut faults);
+    let mut unknown: Vec<Item> = Vec::new();
+    if let Some(resolved) = &resolved {
+        warnings.extend(resolved.warnings.iter().map(|what| trouble(what, &[])));
+        unknown = not_trusted(context, root, &resolved.items, &mut faults);
+    }
+    let company = resolved.as_ref().map(|resolved| &resolved.settings);
+    let candidates = candidates(context, root, company, &unknown);
+    let folder = tempfile::tempdir()?;
+    let manner = Manner { folder: folder.path(), limit, set: Vec::new(), provider: None };
+    let (git, probed) = asked(context, &candidates, &manner)?;
+    let clients: Vec<ClientRow> =
+        candidates.iter().zip(&probed).map(|(candidate, probed)| client_row(candidate, probed)).collect();
+    let agents = company.map(|company| agent_rows(context, root, company, &clients)).unwrap_or_default();
+    if let Some(company) = company {
+        able(company, &agents, &clients, (&mut faults, &mut warnings));
+    }
+    let survey = settings::survey(root, &effective);
+    Ok(Report {
+        schema: SCHEMA,
+        ready: faults.is_empty(),
+        faults,
+        warnings,
+        notes: resolved.as_ref().map(|resolved| resolved.notes.clone()).unwrap_or_default(),
+        agents,
+        clients,
+        others: others(context),
+        git,
+        project: ProjectRow {
+            root: root.display().to_string(),
+            bmad: effective.bmad,
+            personas: survey.roster.personas.len(),
+        },
+    })
+}
+
+fn trouble(what: impl Into<String>, mend: &[String]) -> Trouble {
+    Trouble { what: what.into(), mend: mend.to_vec() }
+}
+
+fn faulty(complaint: &Complaint) -> Trouble {
+    let elsewhere = |step: &&String| !step.contains("tribunal doctor");
+    let mend: Vec<String> = complaint.todo.iter().filter(elsewhere).cloned().collect();
+    trouble(&complaint.what, &mend)
+}
+
+/// The settings as a review would take them; what keeps it from that is a fault.
+fn in_force(context: &Context, root: &Path, faults: &mut Vec<Trouble>) -> (Effective, Option<Resolved>) {
+    let wishes = context.wishes();
+    let effective = match settings::gather(root, &wishes.given) {
+        Ok(effective) => effective,
+        Err(complaint) => {
+            faults.push(faulty(&complaint));
+            return (Effective::defaults(), None);
+        }
+    };
+    let problems = settings::survey(root, &effective).problems;
+    for problem in &problems {
+        let hint: Vec<String> = problem.hint.iter().cloned().collect();
+        faults.push(trouble(format!("{}: {}", problem.place, problem.what), &hint));
+    }
+    // Any subject will do: who takes part does not depend on it.
+    let resolved = settings::resolve(root, Subject::at("subject.md", None), &wishes);
+    match resolved {
+        Ok(resolved) => (effective, Some(resolved)),
+        Err(complaint) => {
+            if problems.is_empty() {
+                faults.push(faulty(&complaint));
+            }
+            (effective, None)
+        }
+    }
+}
+
+/// What a review would need a yes for.
+fn not_trusted(context: &Context, root: &Path, items: &[Item], faults: &mut Vec<Trouble>) -> Vec<Item> {
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let book = match Book::open(context) {
+        Ok(book) => book,
+        Err(complaint) => {
+            faults.push(faulty(&complaint));
+            return items.to_vec();
+        }
+    };
+    let unknown: Vec<Item> = items.iter().filter(|item| !book.trusts(root, item)).cloned().collect();
+    let masker = context.masker();
+    let mend = [format!("look at it and say yes: {} trust", context.answers.program)];
+    for item in &unknown {
+        faults.push(trouble(format!("not trusted yet: {}", item.shown(&masker)), &mend));
+    }
+    unknown
+}
+
+/// Every client by its own name on the path, then those that agents name otherwise.
+fn candidates(
+    context: &Context,
+    root: &Path,
+    company: Option<&Settings>,
+    unknown: &[Item],
+) -> Vec<Candidate> {
+    let own = |client: &'static Client| Candidate {
+        client,
+        program: client.program.to_string(),
+        path: on_path(client.program, &|name| context.variable(name)),
+        agents: Vec::new(),
+        trusted: true,
+    };
+    let mut all: Vec<Candidate> = CLIENTS.iter().map(own).collect();
+    for agent in company.into_iter().flat_map(everybody) {
+        let Some((client, spec)) = clients::of(&agent.driver).zip(agent.driver.client()) else { continue };
+        let name = agent.name.as_str().to_string();
+        let program = spec.program.clone().unwrap_or_else(|| client.program.to_string());
+        let same = |known: &&mut Candidate| known.client == client && known.program == program;
+        if let Some(known) = all.iter_mut().find(same) {
+            known.agents.push(name);
+            continue;
+        }
+        let item = Item::Client { name: name.clone(), program: program.clone() };
+        let path = found(context, root, &program);
+        all.push(Candidate { client, program, path, agents: vec![name], trusted: !unknown.contains(&item) });
+    }
+    all
+}
+
+fn everybody(settings: &Settings) -> impl Iterator<Item = &AgentSpec> {
+    settings.agents.iter().chain(&settings.reserves)
+}
+
+/// A program as settings name it: on the path, or relative to the project.
+fn found(context: &Context, root: &Path, program: &str) -> Option<PathBuf> {
+    let program = match program.contains('/') {
+        true => root.join(program).display().to_string(),
+        false => program.to_string(),
+    };
+    on_path(&program, &|name| context.variable(name))
+}
+
+/// Git's version, and what each client says; all at once.
+fn asked(
+    context: &Context,
+    candidates: &[Candidate],
+    manner: &Manner<'_>,
+) -> Result<(Option<String>, Vec<Probed>), Complaint> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|cause| Complaint::new(ENVIRONMENT, format!("no runtime: {cause}")))?;
+    let clients = candidates.iter().map(|candidate| async {
+        match &candidate.path {
+            None => Probed::unasked(State::NotThere),
+            Some(_) if !candidate.trusted => Probed::unasked(State::Untrusted),
+            Some(path) => {
+                let variable = |name: &str| context.variable(name);
+                let set = keys_set(candidate.client, &variable);
+                let provider = own_provider(candidate.client, &variable);
+                probe(candidate.client, path, &Manner { set, provider, ..manner.clone() }).await
+            }
+        }
+    });
+    let git = on_path("git", &|name| context.variable(name));
+    let git = async {
+        let said = ask(git.as_deref()?, &["--version"], manner).await.ok()?;
+        clients::read_version(&said.stdout).map(|version| version.to_string())
+    };
+    let both = join(git, join_all(clients));
+    Ok(runtime.block_on(both))
+}
+
+fn client_row(candidate: &Candidate, probed: &Probed) -> ClientRow {
+    let client = candidate.client;
+    let why = match &probed.state {
+        State::Unsure { why } | State::Broken { why } => Some(why.clone()),
+        _ => None,
+    };
+    let mend = match &probed.state {
+        State::Ready => None,
+        State::Unsure { .. } | State::NotSignedIn => Some(client.sign_in.to_string()),
+        State::NotThere | State::Broken { .. } | State::TooOld => Some(client.install.to_string()),
+        State::Untrusted => Some("tribunal trust".to_string()),
+    };
+    ClientRow {
+        id: client.id,
+        name: client.name,
+        program: candidate.program.clone(),
+        path: candidate.path.as_ref().map(|path| path.display().to_string()),
+        version: probed.version.map(|version| version.to_string()),
+        minimum: client.minimum.to_string(),
+        state: probed.state.word(),
+        why,
+        signed_in: probed.signed_in.clone().map(|(how, subscription)| SignedIn { how, subscription }),
+        agents: candidate.agents.clone(),
+        mend,
+        can: client.can.iter().map(|(what, how)| Can { what, how }).collect(),
+    }
+}
+
+fn agent_rows(context: &Context, root: &Path, company: &Settings, clients: &[ClientRow]) -> Vec<AgentRow> {
+    let row = |agent: &AgentSpec, reserve: bool| {
+        let (driver, runs, state) = match &agent.driver {
+            DriverSpec::Command { argv } => {
+                let program = argv.first().map_or("", String::as_str);
+                let there = found(context, root, program).is_some();
+                (
+                    "command",
+                    program.to_string(),
+                    if there { State::Ready.word() } else { State::NotThere.word() },
+                )
+            }
+            DriverSpec::Replay { script, .. } => ("replay", script.clone(), State::Ready.word()),
+            DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => {
+                let client =
+                    clients.iter().find(|row| row.agents.iter().any(|name| name == agent.name.as_str()));
+                let (id, program, state) = client.map_or(("client", "", State::NotThere.word()), |row| {
+                    (row.id, row.program.as_str(), row.state)
+                });
+                (id, program.to_string(), state)
+            }
+        };
+        let having = |wanted: fn(Part) -> bool| -> Vec<&'static str> {
+            let jobs = [Job::Review, Job::Fix].into_iter();
+            let part = |job: &Job| agent.duties.get(job).map_or(Part::Takes, |duty| duty.part);
+            jobs.filter(|job| wanted(part(job))).map(Job::as_str).collect()
+        };
+        AgentRow {
+            name: agent.name.as_str().to_string(),
+            driver,
+            provider: agent.provider().to_string(),
+            takes: if reserve { Vec::new() } else { having(|part| part == Part::Takes) },
+            stands_by: match reserve {
+                true => having(|part| part != Part::Never),
+                false => having(|part| matches!(part, Part::StandsBy | Part::StandsBehind)),
+            },
+            runs,
+            state,
+            can_work: matches!(state, "ready" | "unsure"),
+        }
+    };
+    let agents = company.agents.iter().map(|agent| row(agent, false));
+    agents.chain(company.reserves.iter().map(|agent| row(agent, true))).collect()
+}
+
+/// Whether for every kind of work there is somebody who can do it.
+fn able(
+    company: &Settings,
+    agents: &[AgentRow],
+    clients: &[ClientRow],
+    (faults, warnings): (&mut Vec<Trouble>, &mut Vec<Trouble>),
+) {
+    let mend = |agent: &AgentRow| -> Vec<String> {
+        let client = clients.iter().find(|row| row.agents.contains(&agent.name));
+        match client {
+            Some(client) => client.mend.iter().cloned().collect(),
+            None => vec![format!("install `{}`, or correct `argv` of agent `{}`", agent.runs, agent.name)],
+        }
+    };
+    let told = |agent: &AgentRow| trouble(format!("agent `{}`: {}", agent.name, agent.state), &mend(agent));
+    let jobs: &[&str] = if company.fix { &["review", "fix"] } else { &["review"] };
+    let does = |agent: &AgentRow, job: &str| agent.takes.contains(&job) || agent.stands_by.contains(&job);
+    let stuck = |job: &&&str| !agents.iter().any(|agent| agent.can_work && does(agent, job));
+    let stuck: Vec<&&str> = jobs.iter().filter(stuck).collect();
+    // What is not trusted has been told already.
+    let untrusted = State::Untrusted.word();
+    for agent in agents.iter().filter(|agent| !agent.can_work && agent.state != untrusted) {
+        let needed = stuck.iter().any(|job| does(agent, job));
+        if needed { faults.push(told(agent)) } else { warnings.push(told(agent)) }
+    }
+}
+
+fn others(context: &Context) -> Vec<Other> {
+    let there = WITHOUT_DRIVER.iter().filter_map(|known| {
+        let path = on_path(known.program, &|name| context.variable(name))?;
+        Some(Other { id: known.id, name: known.name, path: path.display().to_string() })
+    });
+    there.collect()
+}
