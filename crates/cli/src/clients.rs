@@ -93,6 +93,14 @@ pub(crate) fn own_provider(client: &Client, variable: &dyn Fn(&str) -> Option<Os
     (name != "openai").then(|| format!("model_provider in its {file}"))
 }
 
+/// The MCP servers of the person's own settings of Codex.
+pub(crate) fn codex_servers(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<String> {
+    let codex = CLIENTS.iter().find(|client| client.id == "codex");
+    let file = codex.and_then(|codex| home(codex, variable)).map(|home| home.join("config.toml"));
+    let settings = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    tribunal_agents::driver::codex_servers_in(&settings)
+}
+
 /// A client that signed out may leave an empty file behind.
 fn is_filled(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 2)

@@ -176,7 +176,8 @@ impl Context {
             Complaint::new(ENVIRONMENT, format!("own program not found: {cause}"))
                 .todo("start tribunal by its full path")
         })?;
-        Ok(Whereabouts { own_program: own, project: project.root().to_path_buf() })
+        let codex_servers = crate::clients::codex_servers(&|name| env::var_os(name));
+        Ok(Whereabouts { own_program: own, project: project.root().to_path_buf(), codex_servers })
     }
 }
 

@@ -26,6 +26,8 @@ use tribunal_core::{
 
 use crate::{answer::Wanted, replay};
 
+pub use codex::servers_in as codex_servers_in;
+
 /// What an agent is to do, as far as its driver needs to know.
 #[derive(Clone, Debug)]
 pub struct Order<'a> {
@@ -168,6 +170,8 @@ pub struct Whereabouts {
     pub own_program: PathBuf,
     /// The project's root, for paths in settings.
     pub project: PathBuf,
+    /// MCP servers in the person's own settings of Codex, by name: it has no flag that leaves them all out.
+    pub codex_servers: Vec<String>,
 }
 
 /// Names the task to the process: scripts choose their part by it, and a later sweep knows its own by it.
@@ -179,7 +183,7 @@ pub fn launch(agent: &AgentSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
         DriverSpec::Command { argv } => command::launch(argv, order),
         DriverSpec::Replay { script, paced } => replay::launch(script, *paced, order, at),
         DriverSpec::ClaudeCode(client) => claude::launch(agent, client, order),
-        DriverSpec::Codex(client) => codex::launch(agent, client, order),
+        DriverSpec::Codex(client) => codex::launch(agent, client, order, at),
     };
     launch.env.insert(TASK_VARIABLE.to_string(), task);
     launch

@@ -119,6 +119,17 @@ fn going_on_and_branching_off_cost_the_difference() {
 }
 
 #[test]
+fn a_client_that_does_not_sum_up_by_model_is_taken_at_its_word() {
+    let session = session(110, 20, 50, Some(0.00086));
+    let stdout = fixture("claude", "go-on").replace("modelUsage", "otherUsage");
+    let talk = Talk::GoOn(&session);
+    let decoded =
+        decode(driver(ClientSpec::default()), &Ending { stdout: &stdout, talk, ..Ending::default() });
+    assert_eq!((decoded.usage.input_tokens, decoded.usage.cost), (110, Some(Cost::of(0.00086))));
+    assert_eq!(decoded.session.unwrap().total.input_tokens, 220);
+}
+
+#[test]
 fn what_a_plan_paid_for_is_only_notional() {
     assert!(read("plan", 0).usage.notional);
     assert!(!read("plain", 0).usage.notional);

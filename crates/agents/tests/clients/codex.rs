@@ -248,6 +248,24 @@ fn talks_settings_models_and_servers() {
 }
 
 #[test]
+fn the_person_s_own_servers_are_left_out_by_name() {
+    let off = |client: ClientSpec| {
+        let args = args(&launch(&agent(client), Job::Review, |_| {}));
+        set(&args, "mcp_servers").map(String::from)
+    };
+    let both = r#"{"mine"={enabled=false},"my.docs"={enabled=false}}"#;
+    assert_eq!(off(ClientSpec::default()).as_deref(), Some(both));
+    assert_eq!(off(spec(|client| client.inherit = Inherit::Project)).as_deref(), Some(both));
+    // There they are not read at all, and to name one would be an error.
+    assert_eq!(off(spec(|client| client.inherit = Inherit::Nothing)), None);
+    let same = spec(|client| client.servers.push(Server { name: "mine".into(), argv: vec!["x".into()] }));
+    assert_eq!(off(same.clone()).as_deref(), Some(r#"{"my.docs"={enabled=false}}"#));
+    let args = args(&launch(&agent(same), Job::Review, |_| {}));
+    let at = |start: &str| args.iter().position(|arg| arg.starts_with(start)).unwrap();
+    assert!(at("mcp_servers={") < at("mcp_servers.mine.command="), "it would take ours out again");
+}
+
+#[test]
 fn it_has_no_list_of_tools() {
     assert_eq!(unknown_tools(&driver(spec(|client| client.allow = vec!["Bash".into()]))), ["Bash"]);
 }

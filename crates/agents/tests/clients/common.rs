@@ -66,7 +66,11 @@ pub fn launch<'a>(agent: &AgentSpec, job: Job, change: impl FnOnce(&mut Order<'a
         talk: Talk::New,
     };
     change(&mut order);
-    let at = Whereabouts { own_program: "tribunal".into(), project: "/project".into() };
+    let at = Whereabouts {
+        own_program: "tribunal".into(),
+        project: "/project".into(),
+        codex_servers: vec!["mine".into(), "my.docs".into()],
+    };
     driver::launch(agent, order, &at)
 }
 

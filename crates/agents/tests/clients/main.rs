@@ -5,3 +5,4 @@
 mod claude;
 mod codex;
 mod common;
+mod garbage;

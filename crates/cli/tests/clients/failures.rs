@@ -7,7 +7,7 @@ use tribunal_testkit::model::{Failure, Rule, Step, Stop, When};
 
 use crate::common::{Bench, Client, with_each_client, word};
 
-with_each_client!(faults_have_their_class, a_provider_that_is_not_there);
+with_each_client!(faults_have_their_class, a_model_that_never_answers, a_provider_that_is_not_there);
 
 /// What the provider does, and what becomes of it.
 struct Row {
@@ -15,10 +15,12 @@ struct Row {
     step: Step,
     claude: &'static str,
     codex: &'static str,
+    /// A failed attempt of somebody's, not of the world.
+    charged: bool,
 }
 
 fn row(name: &'static str, step: Step, claude: &'static str, codex: &'static str) -> Row {
-    Row { name, step, claude, codex }
+    Row { name, step, claude, codex, charged: ["refused", "overflow"].contains(&codex) }
 }
 
 fn status(code: u16, kind: &str, message: &str) -> Step {
@@ -44,7 +46,7 @@ fn rows() -> Vec<Row> {
         row("403", status(403, "permission_error", "not allowed"), "not_signed_in", "not_signed_in"),
         row("404", status(404, "not_found_error", "The model `x` does not exist"), "no_model", "no_model"),
         row("429", status(429, "rate_limit_error", "too many requests"), "limited", "limited"),
-        row("quota", quota(), "limited", "no_credit"),
+        row("quota", quota(), "no_credit", "no_credit"),
         row("credit", credit(), "no_credit", "no_credit"),
         row("500", status(500, "api_error", "internal"), "overloaded", "overloaded"),
         row("529", status(529, "overloaded_error", "Overloaded"), "overloaded", "overloaded"),
@@ -55,10 +57,10 @@ fn rows() -> Vec<Row> {
         row(
             "overflow in the stream",
             streamed("context_length_exceeded", "Your input exceeds the context window of this model"),
-            "overloaded",
+            "overflow",
             "overflow",
         ),
-        row("not JSON", Step::fail(Failure::NotJson("<html>busy</html>".into())), "connection", "connection"),
+        row("not JSON", Step::fail(Failure::NotJson("<html>busy</html>".into())), "malformed", "connection"),
     ]
 }
 
@@ -93,6 +95,7 @@ fn judge(client: Client, row: &Row) -> Option<String> {
     let well = !faults.is_empty()
         && faults.iter().all(|fault| word(fault, "fault") == expected)
         && per_task <= MOST_REQUESTS
+        && charged(&bench) == row.charged
         && ran.code == Some(5);
     (!well).then(|| format!("{said}; {}", ran.err))
 }
@@ -102,6 +105,23 @@ fn faults(bench: &Bench) -> Vec<Value> {
     let journal = bench.journal();
     let failed = journal.iter().filter(|entry| entry["reply"]["reply"] == "failed");
     failed.map(|entry| entry["reply"].clone()).collect()
+}
+
+/// Whether the run counts a failed attempt.
+fn charged(bench: &Bench) -> bool {
+    let journal = bench.journal();
+    let metrics = journal.iter().rfind(|entry| entry["effect"]["file"]["file"] == "metrics").unwrap();
+    let metrics: Value = serde_json::from_str(word(&metrics["effect"], "text")).unwrap();
+    metrics["failures"].as_u64().unwrap() > 0
+}
+
+fn a_model_that_never_answers(client: Client) {
+    let bench = Bench::new(&[client], [Rule::always([Step::fail(Failure::Silence)])]);
+    bench.settle("tasks: {", "tasks: {idle_timeout: 8, ");
+    bench.expect(&["review", "plan.md"], 5);
+    let faults = faults(&bench);
+    assert!(!faults.is_empty() && faults.iter().all(|fault| fault["fault"] == "silent"), "{faults:?}");
+    bench.server.wait_until("the client to be gone", |tally| tally.live == 0);
 }
 
 fn a_provider_that_is_not_there(client: Client) {

@@ -30,19 +30,21 @@ fn a_fix_lands_as_a_patch(client: Client) {
 }
 
 fn a_fixer_s_commands_work_in_its_copy(client: Client) {
-    let rewrite = format!("sed -i 's/{VAGUE}/{CLEAR}/' plan.md && pwd && git status --short");
+    let rewrite = format!("sed -i 's/{VAGUE}/{CLEAR}/' plan.md && pwd");
     let done = Step::structured(serde_json::json!({"fixes": [fixed("F1")]}));
     let rule = Rule::when(fixing("fast is vague"), [Step::calls([Call::Shell(rewrite)]), done]);
     let bench = Bench::new(&[client], [raise(), rule]);
+    allow_commands(&bench);
     bench.review();
     assert_eq!(bench.sandbox.read("plan.md"), PLAN.replace(VAGUE, CLEAR));
     let tally = bench.server.tally();
     let said = tally.requests.iter().flat_map(|request| &request.results).next().unwrap();
-    let root = bench.sandbox.root().to_str().unwrap();
-    assert!(
-        said.contains("plan.md") && !said.contains(&format!("{root}\n")),
-        "not the person's tree: {said}"
-    );
+    assert!(said.contains("/.tribunal/work/"), "not the person's tree: {said}");
+}
+
+/// Commands are no part of what Claude Code may use unasked.
+fn allow_commands(bench: &Bench) {
+    bench.settle("agents: {", "agents: {claude-code: {allow: [Bash]}, ");
 }
 
 /// A sleep that nobody else on this machine sleeps.
@@ -54,6 +56,7 @@ fn a_client_that_falls_silent_is_ended_with_all_it_started(client: Client) {
     let sleep = format!("{}{}", sleep(), client as u8);
     let rule = Rule::when(fixing("fast is vague"), [Step::calls([Call::Shell(sleep.clone())])]);
     let bench = Bench::new(&[client], [raise(), rule]);
+    allow_commands(&bench);
     bench.sandbox.set("limits: {max_fix_iterations: 1}");
     bench.settle("tasks: {", "tasks: {idle_timeout: 10, ");
     let ran = bench.run(&["review", "plan.md"]);

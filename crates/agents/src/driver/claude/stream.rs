@@ -182,8 +182,8 @@ impl Seen {
                 if own == Usage::default() {
                     return (own, before);
                 }
-                let used =
-                    Usage { cost: since(Usage { cost, ..own }, finished.talk).0.cost, notional, ..own };
+                let spent = |Cost(now)| Cost(now.saturating_sub(before.cost.unwrap_or_default().0));
+                let used = Usage { cost: cost.map(spent), notional, ..own };
                 (used, before.plus(used))
             }
         }

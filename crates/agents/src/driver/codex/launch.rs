@@ -10,7 +10,7 @@ use tribunal_core::{
 
 use crate::{
     driver::{
-        Launch, Order, Talk,
+        Launch, Order, Talk, Whereabouts,
         shared::{LEAKS, STANDING, model},
     },
     schema::{self, Form},
@@ -18,7 +18,12 @@ use crate::{
 
 const SCHEMA_FILE: &str = "answer-schema.json";
 
-pub(in crate::driver) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>) -> Launch {
+pub(in crate::driver) fn launch(
+    agent: &AgentSpec,
+    client: &ClientSpec,
+    order: Order<'_>,
+    at: &Whereabouts,
+) -> Launch {
     let schema = order.beside.join(SCHEMA_FILE);
     let mut args = Args::default();
     args.add(&["exec"]);
@@ -41,9 +46,15 @@ pub(in crate::driver) fn launch(agent: &AgentSpec, client: &ClientSpec, order: O
     args.set("check_for_update_on_startup", &json!(false));
     args.set("analytics.enabled", &json!(false));
     args.set("web_search", &json!("disabled"));
-    // Without a connection it would try for ever, and agents of its own would outlive their turn.
-    args.set("features.unbounded_connection_retries", &json!(false));
-    args.set("features.multi_agent", &json!(false));
+    // Without a connection it would try for ever; agents of its own would outlive their turn; and what the person's account
+    // is connected with is no part of a task.
+    for feature in ["unbounded_connection_retries", "multi_agent", "apps", "plugins"] {
+        args.set(&format!("features.{feature}"), &json!(false));
+    }
+    // Before ours: it sets all servers at once.
+    if client.inherit != Inherit::Nothing {
+        leave_out(&mut args, client, &at.codex_servers);
+    }
     client.servers.iter().for_each(|server| add_server(&mut args, server));
     if let Some(session) = order.talk.session() {
         args.add(&[&session.id]);
@@ -107,9 +118,27 @@ fn inherited(args: &mut Args, inherit: Inherit) {
     args.set("features.hooks", &json!(false));
 }
 
+/// The person's own servers, unless one is to be used under the same name. To name one that is not there would be an error.
+fn leave_out(args: &mut Args, client: &ClientSpec, theirs: &[String]) {
+    let ours = |name: &String| client.servers.iter().any(|server| plain(&server.name) == *name);
+    let off: Vec<String> = theirs
+        .iter()
+        .filter(|name| !ours(name))
+        .map(|name| format!("{}={{enabled=false}}", json!(name)))
+        .collect();
+    if !off.is_empty() {
+        // In one piece: its flag takes every dot in a name for the end of it.
+        args.add(&["-c", &format!("mcp_servers={{{}}}", off.join(","))]);
+    }
+}
+
+/// A name as it can stand in a setting's.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect()
+}
+
 fn add_server(args: &mut Args, server: &Server) {
-    let letter = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    let name: String = server.name.chars().map(letter).collect();
+    let name = plain(&server.name);
     let command = server.argv.first().map(String::as_str).unwrap_or_default();
     args.set(&format!("mcp_servers.{name}.command"), &json!(command));
     args.set(&format!("mcp_servers.{name}.args"), &json!(server.argv.get(1..).unwrap_or_default()));

@@ -51,7 +51,11 @@ fn world(project: Project) -> World {
         shared,
         settings: Settings { subject: change(), ..samples::settings() },
         masker: Masker::new([]),
-        at: Whereabouts { own_program: "none".into(), project: project.root().into() },
+        at: Whereabouts {
+            own_program: "none".into(),
+            project: project.root().into(),
+            codex_servers: Vec::new(),
+        },
         progress: mpsc::unbounded_channel().0,
         keeping: Keeping {
             keeper: None,
