@@ -274,12 +274,14 @@ fn a_busy_subject_is_said_and_the_others_are_reviewed() {
 
 /// Without limits, how long it took and how many tokens the prompts had.
 fn without_figures(text: &str) -> String {
-    let line =
-        |line: &str| match [" · no cost reported", " 3 rounds, "].iter().find_map(|from| line.find(from)) {
+    let line = |line: &str| {
+        let used = line.find(" tokens · no cost reported").and_then(|at| line[..at].rfind(" · "));
+        match used.or_else(|| line.find(" 3 rounds, ")) {
             Some(at) if line[at..].starts_with(" ·") => format!("{} · […]", &line[..at]),
             Some(at) => format!("{} […]", &line[..at]),
             None => line.to_string(),
-        };
+        }
+    };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
