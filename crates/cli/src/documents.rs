@@ -79,6 +79,20 @@ pub(crate) struct Calls {
     pub schema: &'static str,
     pub run: RunId,
     pub calls: Vec<CallRow>,
+    /// What each vendor got; with --sent only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub vendors: Vec<VendorRow>,
+}
+
+/// What one vendor got.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct VendorRow {
+    /// nobody: it was played from a script.
+    pub vendor: String,
+    pub prompts: u32,
+    /// Of the texts that are still kept.
+    pub bytes: u64,
+    pub usage: Usage,
 }
 
 /// One call of an agent.
@@ -90,6 +104,10 @@ pub(crate) struct CallRow {
     pub role: Role,
     /// How the agent is spoken to: who got the text.
     pub driver: String,
+    /// Whose model was asked: who got the text.
+    pub provider: String,
+    /// Which one; null: none was set.
+    pub model: Option<String>,
     /// None: it is not answered yet, or never started.
     pub prompt: Option<Text>,
     /// What the agent printed; with --prompts only.

@@ -273,6 +273,9 @@ pub struct Summary {
     pub rounds: u32,
     pub findings: Counts,
     pub cost: Cost,
+    /// What of the cost a subscription paid.
+    #[serde(default, skip_serializing_if = "Cost::is_nothing")]
+    pub notional: Cost,
     pub tokens: u64,
     pub elapsed_ms: u64,
     /// Halted by a limit: what the others would still have allowed.

@@ -22,6 +22,10 @@ impl Cost {
         if amount.is_finite() && amount > 0.0 { Cost((amount * 1e6 + 0.5) as u64) } else { Cost(0) }
     }
 
+    pub fn is_nothing(&self) -> bool {
+        self.0 == 0
+    }
+
     pub fn amount(self) -> f64 {
         self.0 as f64 / 1e6
     }
@@ -153,6 +157,9 @@ impl Default for Limits {
 pub struct Spent {
     pub failures_in_a_row: u32,
     pub cost: Cost,
+    /// What of the cost a subscription paid: it is what it would have been by the token.
+    #[serde(default, skip_serializing_if = "Cost::is_nothing")]
+    pub notional: Cost,
     pub tokens: u64,
     /// Tokens of calls that came without a cost.
     pub uncosted_tokens: u64,
@@ -204,7 +211,12 @@ impl Spent {
     pub fn add(&mut self, usage: &Usage) {
         self.tokens = self.tokens.saturating_add(usage.weighted());
         match usage.cost {
-            Some(cost) => self.cost += cost,
+            Some(cost) => {
+                self.cost += cost;
+                if usage.notional {
+                    self.notional += cost;
+                }
+            }
             None => self.uncosted_tokens = self.uncosted_tokens.saturating_add(usage.weighted()),
         }
     }
@@ -412,6 +424,8 @@ mod tests {
         spent.add(&Usage { input_tokens: 100, output_tokens: 50, cached_tokens: 1000, ..Usage::default() });
         spent.add(&Usage { input_tokens: 7, cost: Some(Cost::of(0.25)), ..Usage::default() });
         assert_eq!((spent.uncosted_tokens, spent.tokens, spent.cost), (250, 257, Cost::of(0.25)));
+        spent.add(&Usage { cost: Some(Cost::of(0.5)), notional: true, ..Usage::default() });
+        assert_eq!((spent.cost, spent.notional), (Cost::of(0.75), Cost::of(0.5)));
     }
 
     #[test]

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     confidence::Confidence,
     decision::Decision,
-    effect::Reply,
+    effect::{Effect, Reply},
     event::{Entry, Event, Summary},
     finding::{Finding, Severity, Status},
-    ids::{FindingId, RunId},
+    ids::{AgentName, FindingId, RunId},
     limits::Spent,
     settings::Settings,
     stamp::Stamp,
@@ -140,6 +140,8 @@ impl RunView {
             Event::RunResumed { life } => {
                 self.lives = *life;
                 self.phase = Phase::Running;
+                // Who is still waited for is asked for again.
+                self.spent.limited.clear();
             }
             Event::SettingsChanged { settings } => self.settings = Some(settings.clone()),
             Event::RunParked(summary) => {
@@ -152,6 +154,9 @@ impl RunView {
             }
             Event::RoundEnded { round, .. } => self.rounds = *round,
             Event::ConfidenceCalculated { confidence, .. } => self.confidence = Some(confidence.clone()),
+            Event::EffectStarted { effect: Effect::AwaitReset { agent, until_ms, .. }, .. } => {
+                self.spent.limited.insert(agent.clone(), *until_ms);
+            }
             Event::EffectFinished { reply, .. } => self.see_reply(reply),
             Event::DecisionPosted { decision } => self.decisions.push(decision.clone()),
             Event::DecisionAnswered { decision, answer } => {
@@ -199,6 +204,10 @@ impl RunView {
         match reply {
             Reply::Agent(reply) => self.spent.add(&reply.usage),
             Reply::Failed { usage, .. } => self.spent.add(usage),
+            Reply::Slept => {
+                let now = self.last.wall_ms;
+                self.spent.limited.retain(|_, until_ms| *until_ms > now);
+            }
             Reply::Landed { hunks, .. } => {
                 for place in self.findings.values_mut().filter_map(|finding| finding.place.as_mut()) {
                     place.shift(hunks);
@@ -221,6 +230,12 @@ impl RunView {
             Phase::Running => None,
             Phase::Parked(summary) | Phase::Finished(summary) => Some(summary),
         }
+    }
+
+    /// Agents that are waited for until they may be asked again, and the wall time of that.
+    pub fn awaited(&self) -> impl Iterator<Item = (&AgentName, u64)> {
+        let running = self.phase == Phase::Running;
+        self.spent.limited.iter().filter(move |_| running).map(|(agent, until_ms)| (agent, *until_ms))
     }
 
     /// Decisions nobody has answered.

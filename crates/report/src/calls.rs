@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tribunal_core::{
     brief::Task,
+    client::Job,
     effect::{Effect, Reply},
     event::{Entry, Event},
     ids::{Hash, Key},
@@ -19,6 +20,10 @@ pub struct Call<'a> {
     pub task: &'a Task,
     /// `command`, `replay`, …: how the agent is spoken to.
     pub driver: String,
+    /// Whose model was asked: who got the text.
+    pub provider: String,
+    /// Which one, as far as it was set.
+    pub model: Option<String>,
     /// Numbers of the entries: asked, and answered.
     pub asked: u64,
     pub answered: Option<u64>,
@@ -27,6 +32,11 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// Who got the text. A script is played here: nobody did.
+    pub fn vendor(&self) -> &str {
+        if self.driver == "replay" { "nobody" } else { &self.provider }
+    }
+
     /// What the agent was sent. None: it is not answered, or never started.
     pub fn prompt(&self) -> Option<&Hash> {
         match self.reply? {
@@ -71,6 +81,8 @@ pub fn calls(entries: &[Entry]) -> Vec<Call<'_>> {
                     stretch: *stretch,
                     task,
                     driver: driver(settings, task),
+                    provider: settings.map_or("", |settings| settings.provider(&task.agent)).to_string(),
+                    model: settings.and_then(|settings| model(settings, task)),
                     asked: entry.seq,
                     answered: None,
                     reply: None,
@@ -89,6 +101,46 @@ pub fn calls(entries: &[Entry]) -> Vec<Call<'_>> {
         }
     }
     calls
+}
+
+/// The model that was set for the job, for the agent, or for a task of this size.
+fn model(settings: &Settings, task: &Task) -> Option<String> {
+    let agent = settings.agent(&task.agent)?;
+    let client = agent.driver.client()?;
+    let duty = agent.duties.get(&Job::of(task.brief.role)).and_then(|duty| duty.model.as_deref());
+    let sized = || task.size.and_then(|size| client.models.of(size));
+    duty.or(client.model.as_deref()).or_else(sized).map(String::from)
+}
+
+/// What one vendor got.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    pub vendor: String,
+    /// Calls of which the text is known.
+    pub prompts: u32,
+    /// Texts that are still kept.
+    pub bytes: u64,
+    pub usage: Usage,
+}
+
+/// Calls by vendor, in the order in which vendors were first asked. `bytes` knows how long a blob is.
+pub fn by_vendor<'a, 'b>(
+    calls: &'a [Call<'b>],
+    bytes: &dyn Fn(&Hash) -> Option<u64>,
+) -> Vec<(Sent, Vec<&'a Call<'b>>)> {
+    let mut all: Vec<(Sent, Vec<&Call<'_>>)> = Vec::new();
+    for call in calls {
+        let at = all.iter().position(|(sent, _)| sent.vendor == call.vendor()).unwrap_or_else(|| {
+            all.push((Sent { vendor: call.vendor().to_string(), ..Sent::default() }, Vec::new()));
+            all.len() - 1
+        });
+        let (sent, of_vendor) = &mut all[at];
+        sent.prompts += u32::from(call.prompt().is_some());
+        sent.bytes += call.prompt().and_then(bytes).unwrap_or_default();
+        sent.usage = sent.usage.plus(call.usage());
+        of_vendor.push(call);
+    }
+    all
 }
 
 /// The driver's name as it stands in the journal, so that drivers of other builds have one too.

@@ -24,6 +24,7 @@ use crate::{
     Mode, Reporter,
     beside::outcome,
     clean, escaped,
+    live::task_of,
     rulings::Rulings,
     style::{Screen, Style},
     words,
@@ -294,6 +295,12 @@ impl<W: Write> Lines<W> {
                 self.line(0, &format!("{text} (start {life})"))
             }
             Event::SettingsChanged { .. } => self.line(2, "changed settings were taken in"),
+            Event::EffectStarted { effect: Effect::AwaitReset { agent, until_ms, .. }, .. } => {
+                let mark = self.screen.paint(Style::Warn, "[W]");
+                let text = words::awaited(agent, *until_ms, entry.at.wall_ms);
+                let text = self.screen.fit(6, &text);
+                self.line(2, &format!("{mark} {text}"))
+            }
             Event::EffectStarted { key, effect, .. } => self.effect(key, effect),
             Event::EffectFinished { reply: Reply::Requests { requests }, .. } => self.requests(requests),
             Event::FindingRaised { finding } => self.finding(finding),
@@ -356,9 +363,18 @@ impl<W: Write> Lines<W> {
                 let name = self.sitting.name(key).unwrap_or_else(|| brief.role.to_string());
                 self.seat((Style::Warn, "↻"), &name, &text)
             }
+            Effect::Ask { task: Task { brief, .. } } if is_after_a_wait(key) => {
+                let name = self.sitting.name(key).unwrap_or_else(|| brief.role.to_string());
+                self.seat((Style::Warn, "↻"), &name, "asked again: the usage limit should have passed")
+            }
             _ => Ok(()),
         }
     }
+}
+
+/// `…/then-2`.
+fn is_after_a_wait(key: &Key) -> bool {
+    key.as_str().rsplit('/').next().is_some_and(|last| last.starts_with("then-"))
 }
 
 impl Lines<Vec<u8>> {
@@ -373,7 +389,10 @@ impl<W: Write> Reporter for Lines<W> {
         self.remember(entry);
         match self.mode {
             Mode::Silent => match &entry.event {
-                Event::Warned { .. } | Event::RunParked(_) | Event::RunFinished(_) => self.shown(entry),
+                Event::Warned { .. }
+                | Event::EffectStarted { effect: Effect::AwaitReset { .. }, .. }
+                | Event::RunParked(_)
+                | Event::RunFinished(_) => self.shown(entry),
                 _ => Ok(()),
             },
             Mode::Summary => self.stage(entry),
@@ -393,10 +412,10 @@ impl<W: Write> Reporter for Lines<W> {
         if self.mode < Mode::Streaming {
             return Ok(());
         }
-        let name = progress.key.as_str().split('/').collect::<Vec<_>>();
+        let name = task_of(&progress.key).split('/').collect::<Vec<_>>();
         let name = match name.as_slice() {
-            [.., "fix", number] | [.., "fix", number, "again"] => format!("fixer {number}"),
-            [.., "review", role] | [.., "review", role, "again"] => (*role).to_string(),
+            [.., "fix", number] => format!("fixer {number}"),
+            [.., "review", role] => (*role).to_string(),
             _ => self.sitting.name(&progress.key).unwrap_or_else(|| progress.key.to_string()),
         };
         let name = clean(&name);

@@ -7,12 +7,13 @@ use tribunal_core::{
     event::Summary,
     finding::{Dismissal, Evidence, Finding, Status},
     ids::{FindingId, Hash},
+    stamp::Stamp,
     tracker,
     view::{Phase, RunView},
 };
 
 use crate::{
-    calls::Call,
+    calls::{Call, by_vendor},
     clean, escaped,
     rulings::{Ruling, Rulings},
     style::{Screen, Style},
@@ -47,15 +48,24 @@ pub fn runs(standings: &[Standing<'_>], screen: &Screen) -> String {
         let subject = view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
         let style = style_of(standing);
         let word = screen.paint(style, &format!("{:<9}", standing.word()));
-        let subject = screen.fit(70, &subject);
+        let subject = screen.fit(90, &subject);
         let _ = writeln!(
             out,
-            "{run:<20} {word} {}  {:<32} {subject}",
+            "{run:<20} {word} {}  {:<32} {:<19} {subject}",
             view.started.utc(),
             words::tally(&view.counts()),
+            used(view),
         );
     }
     out
+}
+
+/// What a run has used, for a table.
+fn used(view: &RunView) -> String {
+    match view.summary() {
+        Some(summary) => words::used(summary.tokens, summary.cost, summary.notional),
+        None => words::used(view.spent.tokens, view.spent.cost, view.spent.notional),
+    }
 }
 
 /// The run's id as it can be typed.
@@ -86,12 +96,18 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
             let _ = writeln!(out, "  {} · {}", words::tally(&view.counts()), words::spent(summary));
         }
         None => {
-            let _ = writeln!(
-                out,
-                "  {} held · {}",
-                words::count(view.rounds, "round"),
-                words::tally(&view.counts())
-            );
+            let used = used(view);
+            let used = if used.is_empty() { used } else { format!(" · {used}") };
+            let rounds = words::count(view.rounds, "round");
+            let _ = writeln!(out, "  {rounds} held · {}{used}", words::tally(&view.counts()));
+        }
+    }
+    if standing.live {
+        for (agent, until_ms) in view.awaited() {
+            let until = Stamp { wall_ms: until_ms, awake_ms: 0 }.utc();
+            let text =
+                format!("{} is at its usage limit; the run waits until {until} UTC", clean(agent.as_str()));
+            let _ = writeln!(out, "  {}", screen.paint(Style::Warn, &text));
         }
     }
     let refuted = |finding: &&Finding| finding.status == Status::Dismissed { why: Dismissal::Invalid };
@@ -166,12 +182,13 @@ fn challenged(ruling: &Ruling) -> String {
     format!("challenged: {}{note}{counter}", ruling.says())
 }
 
-/// One line a call of an agent: what it was sent, and with `answers` what came back. `bytes` knows how long a blob is.
-pub fn calls(calls: &[Call<'_>], answers: bool, bytes: &dyn Fn(&Hash) -> Option<u64>) -> String {
+/// One line a call of an agent: what it was sent, and what came back. `bytes` knows how long a blob is.
+pub fn calls(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>) -> String {
     let name = |call: &Call<'_>| (escaped(call.key.as_str()), clean(call.task.agent.as_str()));
     let names: Vec<(String, String)> = calls.iter().map(name).collect();
     let key = names.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
     let agent = names.iter().map(|(_, agent)| agent.len()).max().unwrap_or_default();
+    let driver = calls.iter().map(|call| clean(&call.driver).len()).max().unwrap_or_default().max(8);
     let blob = |hash: Option<&Hash>| match hash {
         None => format!("{:>9}        {:<12}", "-", ""),
         Some(hash) => match bytes(hash) {
@@ -181,11 +198,60 @@ pub fn calls(calls: &[Call<'_>], answers: bool, bytes: &dyn Fn(&Hash) -> Option<
     };
     let mut out = String::new();
     for (call, (keyed, asked)) in calls.iter().zip(&names) {
-        let who = format!("{keyed:<key$}  {asked:<agent$}  {:<8}", clean(&call.driver));
-        let answer = if answers { format!("  →{}", blob(call.output())) } else { String::new() };
-        let _ = writeln!(out, "{}", format!("{who}{}{answer}", blob(call.prompt())).trim_end());
+        let who = format!("{keyed:<key$}  {asked:<agent$}  {:<driver$}", clean(&call.driver));
+        let line = format!("{who}{}  →{}", blob(call.prompt()), blob(call.output()));
+        let _ = writeln!(out, "{}", line.trim_end());
     }
     out
+}
+
+/// Which text went to which vendor: a paragraph each, with what it comes to. `bytes` knows how long a blob is.
+pub fn sent(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>, screen: &Screen) -> String {
+    let mut out = String::new();
+    let key = calls.iter().map(|call| escaped(call.key.as_str()).len()).max().unwrap_or_default();
+    let by = calls.iter().map(|call| by(call).len()).max().unwrap_or_default();
+    for (sent, calls) in by_vendor(calls, bytes) {
+        let gap = if out.is_empty() { "" } else { "\n" };
+        let vendor = match sent.vendor.as_str() {
+            "nobody" => "nobody: played from a script".to_string(),
+            "" => "unknown".to_string(),
+            vendor => format!("to {}", clean(vendor)),
+        };
+        let _ = writeln!(out, "{gap}{}", screen.paint(Style::Bold, &vendor));
+        for call in calls {
+            let text = match call.prompt().map(|hash| (hash, bytes(hash))) {
+                None => format!("{:>15}", "nothing"),
+                Some((hash, None)) => format!("{:>15}  {}", "gone", hash.short()),
+                Some((hash, Some(bytes))) => {
+                    format!("{:>9} bytes  {}", words::thousands(bytes), hash.short())
+                }
+            };
+            let used = format!("{} tokens", words::thousands(call.usage().weighted()));
+            let keyed = escaped(call.key.as_str());
+            let _ = writeln!(out, "  {keyed:<key$}  {:<by$}  {text:<29}  {used:>14}", self::by(call));
+        }
+        let about = if sent.usage.estimated { "about " } else { "" };
+        let notional = sent.usage.cost.filter(|_| sent.usage.notional).unwrap_or_default();
+        let money = words::money(sent.usage.cost.unwrap_or_default(), notional);
+        let money = money.map(|money| format!(", {money}")).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "  {}, {} bytes, {about}{} tokens{money}",
+            words::count(sent.prompts, "text"),
+            words::thousands(sent.bytes),
+            words::thousands(sent.usage.weighted()),
+        );
+    }
+    out
+}
+
+/// `claude-code (opus)`.
+fn by(call: &Call<'_>) -> String {
+    let agent = clean(call.task.agent.as_str());
+    match &call.model {
+        Some(model) => format!("{agent} ({})", clean(model)),
+        None => agent,
+    }
 }
 
 /// What waits for a person.

@@ -6,9 +6,10 @@ use tribunal_core::{
     effect::Refusal,
     event::Summary,
     finding::Severity,
-    ids::{FindingId, RunId},
-    limits::{Left, Limits},
+    ids::{AgentName, FindingId, RunId},
+    limits::{Cost, Left, Limits, Spent},
     reason::Outcome,
+    stamp::Stamp,
     view::{BySeverity, Counts, Phase, RunView},
 };
 
@@ -151,12 +152,59 @@ pub(crate) fn short(number: u64) -> String {
 }
 
 pub(crate) fn spent(summary: &Summary) -> String {
-    let cost = match summary.cost.0 {
-        0 => "no cost reported".to_string(),
-        _ => format!("{} in cost", summary.cost),
-    };
+    let money = money(summary.cost, summary.notional).unwrap_or_else(|| "no cost reported".to_string());
     let rounds = count(summary.rounds, "round");
-    format!("{rounds} · {cost}, {} tokens · {}", thousands(summary.tokens), duration(summary.elapsed_ms))
+    format!("{rounds} · {} tokens · {money} · {}", thousands(summary.tokens), duration(summary.elapsed_ms))
+}
+
+/// `cost 0.16`, or what it would have been where a subscription paid. None: nobody said anything.
+pub(crate) fn money(cost: Cost, notional: Cost) -> Option<String> {
+    let paid = Cost(cost.0.saturating_sub(notional.0));
+    match (paid.0, notional.0) {
+        (0, 0) => None,
+        (_, 0) => Some(format!("cost {paid}")),
+        (0, _) => Some(format!("{notional} at list price, paid by the subscription")),
+        _ => Some(format!("cost {paid}, and {notional} at list price, paid by the subscription")),
+    }
+}
+
+/// `31k tokens`, with the money where there is some: enough for a table.
+pub(crate) fn used(tokens: u64, cost: Cost, notional: Cost) -> String {
+    let paid = Cost(cost.0.saturating_sub(notional.0));
+    match (tokens, paid.0, notional.0) {
+        (0, 0, 0) => String::new(),
+        (_, 0, 0) => format!("{} tokens", short(tokens)),
+        (_, 0, _) => format!("{} tokens, by plan", short(tokens)),
+        _ => format!("{} tokens, {paid}", short(tokens)),
+    }
+}
+
+/// The same of a run under way, also if it is nothing yet.
+pub(crate) fn used_up(spent: &Spent) -> String {
+    match used(spent.tokens, spent.cost, spent.notional) {
+        nothing if nothing.is_empty() => "0 tokens".to_string(),
+        some => some,
+    }
+}
+
+/// `claude-code is at its usage limit; waiting until 17:00 UTC (2 h 13 min left)`.
+pub(crate) fn awaited(agent: &AgentName, until_ms: u64, now_ms: u64) -> String {
+    let until = Stamp { wall_ms: until_ms, awake_ms: 0 }.utc();
+    let today = Stamp { wall_ms: now_ms, awake_ms: 0 }.utc();
+    // `2026-11-15 17:00:25`: the day only if it is another one.
+    let shown = if until[..10] == today[..10] { &until[11..16] } else { &until[..16] };
+    let left = left_over(until_ms.saturating_sub(now_ms));
+    format!("{agent} is at its usage limit; waiting until {shown} UTC ({left} left)")
+}
+
+/// `2 h 13 min`, `13 min`, `40 s`.
+pub(crate) fn left_over(ms: u64) -> String {
+    let seconds = ms.div_ceil(1000);
+    match (seconds / 3600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
 }
 
 /// What a person types to answer: `tribunal decisions RUN.D1 ANSWER    (uphold, dismiss, defer)`.

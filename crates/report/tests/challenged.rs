@@ -137,7 +137,7 @@ fn challengers_stand_side_by_side_with_what_they_dispute() {
       F1 F2 F4 F5 F6 F7 F8 F9 · answered                          F1 F2 F4 F5 F6 F7 F8 F9 · looking for the sentence that
                                                                   proves it wrong
     fixed  critical ░ 0/1 · high ░░░ 0/3 · medium ░░░░ 0/4 · low ░ 0/1
-    cost 0.10 of 5.00 · 1k of 1M tokens · 0:11 of 2:00:00
+    1k of 1M tokens · cost 0.10 of 5.00 · 0:11 of 2:00:00
     1-4 or v: show less or more · s stop · ? help
     --- 80 columns
     ── review of _bmad-output/planning-artifacts/prd.md · run prd-86kc · streaming
@@ -145,7 +145,7 @@ fn challengers_stand_side_by_side_with_what_they_dispute() {
     ✓ challenger 1           F1 F2 F4 F5 F6 F7 F8 F9 · answered
     ▸ challenger 2     0:10  F1 F2 F4 F5 F6 F7 F8 F9 · looking for the sentence th…
     fixed  critical ░ 0/1 · high ░░░ 0/3 · medium ░░░░ 0/4 · low ░ 0/1
-    cost 0.10 of 5.00 · 1k of 1M tokens · 0:11 of 2:00:00
+    1k of 1M tokens · cost 0.10 of 5.00 · 0:11 of 2:00:00
     1-4 or v: show less or more · s stop · ? help
     --- 30 columns
     ▸ round 1 challenging 1/2
@@ -163,7 +163,7 @@ fn a_third_voice_joins_the_two_and_its_decision_waits() {
 
     ? D1 waits for product owner: F5: FR17 sends webhook signing secrets by e-mail in plain text. Anyone who can read that…
     fixed  critical – 0/1 · high ░░░ 0/3 · medium ░░ 0/2 · low ░░ 0/2 · 1 blocked
-    cost 0.10 of 5.00 · 3k of 1M tokens · 0:00 of 2:00:00
+    3k of 1M tokens · cost 0.10 of 5.00 · 0:00 of 2:00:00
     1-4 or v: show less or more · s stop · ? help
     --- 80 columns
     ── review of _bmad-output/planning-artifacts/prd.md · run prd-86kc · streaming
@@ -173,7 +173,7 @@ fn a_third_voice_joins_the_two_and_its_decision_waits() {
     ✓ challenger 3           F2 F5 · answered
     ? D1 waits for product owner: F5: FR17 sends webhook signing secrets by e-mail…
     fixed  critical – 0/1 · high ░░░ 0/3 · medium ░░ 0/2 · low ░░ 0/2 · 1 blocked
-    cost 0.10 of 5.00 · 3k of 1M tokens · 0:00 of 2:00:00
+    3k of 1M tokens · cost 0.10 of 5.00 · 0:00 of 2:00:00
     1-4 or v: show less or more · s stop · ? help
     --- 30 columns
     ▸ round 1 challenging 3/3
@@ -274,7 +274,7 @@ fn in_full_every_voice_is_told() {
 fn calls_of_challengers_are_listed_like_all_others() {
     let journal = challenged();
     let calls = calls(&journal);
-    let text = tables::calls(&calls, false, &|_| Some(1_000));
+    let text = tables::calls(&calls, &|_| Some(1_000));
     let challengers: Vec<&str> = text.lines().filter(|line| line.contains("challenge/")).collect();
     assert_eq!(challengers.len(), 3, "{text}");
     let last: Vec<&str> = challengers[2].split_whitespace().take(2).collect();
@@ -324,7 +324,7 @@ fn a_status_names_what_was_refuted_and_what_to_type_for_the_rest() {
     let standing = tables::Standing { view: &view, live: true };
     insta::assert_snapshot!(tables::status(&standing, &Screen::default()), @r"
     prd-86kc running · _bmad-output/planning-artifacts/prd.md
-      1 round held · 10 raised: 7 open, 1 blocked, 2 dismissed
+      1 round held · 10 raised: 7 open, 1 blocked, 2 dismissed · 15k tokens, 0.10
       refuted by challengers: F2
       next: tribunal decisions prd-86kc.D1 ANSWER    (uphold, dismiss, defer)
             tribunal findings prd-86kc

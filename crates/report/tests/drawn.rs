@@ -56,8 +56,8 @@ fn confidence_is_told_with_its_parts_after_every_round_and_once_more_at_the_end(
     let end: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("resolved")).take(4).collect();
     insta::assert_snapshot!(end.join("\n"), @r"
     resolved · the goal is met: a pass over the final text was dry
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 0.35 in cost, 47,480
-      tokens · 0:00 · confidence 83
+      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost
+      0.35 · 0:00 · confidence 83
       tracker: _bmad-output/reviews/prd-issues.md
     ");
     let view = RunView::of(&with_confidence());
@@ -65,7 +65,7 @@ fn confidence_is_told_with_its_parts_after_every_round_and_once_more_at_the_end(
     insta::assert_snapshot!(tables::status(&standing, &Screen::default()), @r"
     prd-86kc resolved · _bmad-output/planning-artifacts/prd.md
       the goal is met: a pass over the final text was dry
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 0.35 in cost, 47,480 tokens · 0:00
+      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
       confidence 83: validation 35/35, reviewers 15/25; memory, party not consulted; for gates 78, medium
       tracker: _bmad-output/reviews/prd-issues.md
       next: tribunal findings prd-86kc
@@ -77,7 +77,7 @@ fn confidence_is_told_with_its_parts_after_every_round_and_once_more_at_the_end(
 fn silent_says_only_how_it_ended() {
     insta::assert_snapshot!(drawn_as(Mode::Silent, Screen::default()), @r"
     resolved · the goal is met: a pass over the final text was dry
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 0.35 in cost, 47,480 tokens · 0:00
+      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
       tracker: _bmad-output/reviews/prd-issues.md
       next: tribunal findings prd-86kc
             tribunal log prd-86kc
@@ -96,7 +96,7 @@ fn in_summary_every_stage_is_a_line() {
       round 3: a dry pass: nothing new
 
     resolved · the goal is met: a pass over the final text was dry
-      11 raised: 10 fixed, 1 dismissed · 3 rounds · 0.35 in cost, 47,480 tokens · 0:00
+      11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
       tracker: _bmad-output/reviews/prd-issues.md
       next: tribunal findings prd-86kc
             tribunal log prd-86kc

@@ -113,7 +113,8 @@ fn nothing_in_a_journal_steers_the_screen_of_a_table() {
             "findings",
             &tables::findings(view.findings.values(), &Rulings::of(&journal), &screen),
         );
-        assert_harmless("calls", &tables::calls(&calls(&journal), true, &|_| None));
+        assert_harmless("calls", &tables::calls(&calls(&journal), &|_| None));
+        assert_harmless("sent", &tables::sent(&calls(&journal), &|_| Some(7), &Screen::default()));
         let asking = (1..=journal.len()).map(|end| RunView::of(&journal[..end]));
         if let Some(asking) = asking.into_iter().find(|view| view.waiting().next().is_some()) {
             assert_harmless("decisions", &tables::decisions([&asking], &screen));

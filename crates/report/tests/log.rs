@@ -130,7 +130,7 @@ fn in_full_every_entry_has_a_line() {
      35   0:00.046  fixers_dealt          1.1: F5 F9 F4 | F3 F1 F8 | F7 F2 F6
      36   0:00.046  finding_moved         F5: assigned: given to fixer 1
     151   0:00.342  file_written          _bmad-output/reviews/review-metrics-1794715038.json
-    152   0:00.342  run_finished          resolved · a pass over the final text was dry · 3 rounds · 0.35 in co…
+    152   0:00.342  run_finished          resolved · a pass over the final text was dry · 3 rounds · 47,480 tok…
     "#);
 }
 

@@ -123,6 +123,7 @@ impl Journal {
             rounds: self.view.rounds,
             findings: self.view.counts(),
             cost: self.view.spent.cost,
+            notional: self.view.spent.notional,
             tokens: self.view.spent.tokens,
             elapsed_ms: self.now().awake_ms,
             left: ending.left.clone(),

@@ -93,6 +93,46 @@ fn what_was_sent_is_listed_even_if_the_agent_failed() {
 }
 
 #[test]
+fn what_was_sent_is_listed_by_vendor_with_what_it_comes_to() {
+    let sandbox = Sandbox::scripted(SCRIPT);
+    sandbox.write("agent.sh", "cat >/dev/null; echo '{\"findings\": []}'\n");
+    let agent = |name: &str, provider: &str| {
+        let script = sandbox.path("agent.sh");
+        format!("  {name}: {{driver: command, argv: [sh, {script:?}], provider: {provider}}}\n")
+    };
+    sandbox.write(
+        "tribunal.yaml",
+        &format!(
+            "tier: 2\nlevel: full\nfix: false\ntasks: {{required_issues: 0}}\nagents:\n  use: [one, two, scripted]\n{}{}  \
+             scripted: {{driver: replay, script: script.yaml}}\n",
+            agent("one", "acme"),
+            agent("two", "globex")
+        ),
+    );
+    let ran = sandbox.run(&["review", "plan.md", "--no-fix"]);
+    assert!(ran.code.is_some(), "{}", ran.err);
+    let sent = sandbox.run(&["log", "--sent"]).out;
+    let heads: Vec<&str> = sent.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
+    assert_eq!(heads, ["to acme", "to globex", "nobody: played from a script"], "{sent}");
+    let document = sandbox.json(&["log", "--sent"]);
+    let vendors = document["vendors"].as_array().unwrap();
+    for vendor in vendors {
+        let name = vendor["vendor"].as_str().unwrap();
+        let calls = document["calls"].as_array().unwrap().iter();
+        let of = calls.filter(|call| match name {
+            "nobody" => call["driver"] == "replay",
+            name => call["provider"] == name && call["driver"] != "replay",
+        });
+        let bytes: u64 = of.map(|call| call["prompt"]["bytes"].as_u64().unwrap()).sum();
+        assert_eq!(vendor["bytes"], bytes, "{name}");
+        let shown = bytes.to_string();
+        let shown = format!("{},{} bytes, about", &shown[..shown.len() - 3], &shown[shown.len() - 3..]);
+        assert!(name == "nobody" || sent.contains(&shown), "{shown}: {sent}");
+    }
+    assert_eq!(sandbox.json(&["log", "--prompts"])["vendors"], Value::Null);
+}
+
+#[test]
 fn a_run_is_followed_to_its_end() {
     let sandbox = Sandbox::scripted(SCRIPT);
     let mut review = sandbox

@@ -274,12 +274,14 @@ fn a_busy_subject_is_said_and_the_others_are_reviewed() {
 
 /// Without limits, how long it took and how many tokens the prompts had.
 fn without_figures(text: &str) -> String {
-    let line =
-        |line: &str| match [" · no cost reported", " 3 rounds, "].iter().find_map(|from| line.find(from)) {
+    let line = |line: &str| {
+        let used = line.find(" tokens · no cost reported").and_then(|at| line[..at].rfind(" · "));
+        match used.or_else(|| line.find(" 3 rounds, ")) {
             Some(at) if line[at..].starts_with(" ·") => format!("{} · […]", &line[..at]),
             Some(at) => format!("{} […]", &line[..at]),
             None => line.to_string(),
-        };
+        }
+    };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
@@ -309,8 +311,8 @@ fn the_worst_exit_code_counts_and_every_line_has_its_run() {
     one-xxxx           │ panel: adversarial (minimal: tier 0)
     one-xxxx           │ round 1 of at most 3
     one-xxxx           │   ↻ adversarial   tried once more: agent `mine` ended with exit code 7
-    one-xxxx           │   ✗ adversarial   incomplete: agent `mine` ended with exit code 7
-    one-xxxx           │ failed · an agent or the environment failed: no reviewer answered: agent `mine` ended with exit code 7
+    one-xxxx           │   ✗ adversarial   incomplete: agent `mine` ended with exit code 7; twice, and at once each time
+    one-xxxx           │ failed · an agent or the environment failed: no reviewer answered: agent `mine` ended with exit code 7; twice, and at once each time
     one-xxxx           │   no findings · 0 rounds · […]
     one-xxxx           │   tracker: .tribunal/reviews/one-issues.md
     one-xxxx           │   next: tribunal resume one-xxxx    (--reload, if you changed tribunal.yaml)

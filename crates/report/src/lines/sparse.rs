@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use tribunal_core::{
-    effect::Reply,
+    effect::{Effect, Reply},
     event::{Entry, Event},
     ids::Key,
 };
@@ -62,7 +62,8 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.wrap(2, &text);
                 self.line(0, &text)
             }
-            Event::RunResumed { .. }
+            Event::EffectStarted { effect: Effect::AwaitReset { .. }, .. }
+            | Event::RunResumed { .. }
             | Event::SettingsChanged { .. }
             | Event::DecisionAnswered { .. }
             | Event::Warned { .. }

@@ -206,7 +206,8 @@ impl Board {
                 worker.asked(agent.as_str(), &doing, now);
             }
             Effect::Land { .. } => worker.state = State::Landing { since: now },
-            Effect::Sleep { .. } | Effect::AwaitReset { .. } => worker.state = State::Waiting,
+            Effect::Sleep { .. } => worker.state = State::Waiting,
+            Effect::AwaitReset { .. } => worker.state = State::Limited,
             _ => {}
         }
     }
@@ -219,6 +220,12 @@ impl Board {
             Reply::Failed { fault, .. } => worker.failed(&fault.detail),
             _ => {}
         }
+    }
+
+    /// What the clock on the wall says, as far as the run's own clock tells.
+    pub(super) fn wall_ms(&self) -> u64 {
+        let last = self.view.last;
+        last.wall_ms.saturating_add(self.now.saturating_sub(last.awake_ms))
     }
 
     /// Workers that have come to an end, and all.

@@ -71,6 +71,7 @@ impl Frame<'_> {
             (1, self.rounds()),
             (0, vec![self.title()]),
             (4, self.aside()),
+            (4, self.limited()),
             (6, self.confidence()),
             (8, self.footer()),
         ];
@@ -143,6 +144,24 @@ impl Frame<'_> {
         vec![self.line(Style::Warn, &format!("! {what}, for {} now", words::duration(ms)))]
     }
 
+    /// Whose usage limit is waited for, with the time that is left.
+    fn limited(&self) -> Vec<String> {
+        let now = self.board.wall_ms();
+        let awaited = self.board.view.awaited();
+        awaited
+            .map(|(agent, until_ms)| {
+                let left = words::duration(until_ms.saturating_sub(now));
+                let forms = [
+                    words::awaited(agent, until_ms, now),
+                    format!("{agent} is at its usage limit; {left} left"),
+                    format!("{agent}: limit, {left} left"),
+                ];
+                let text = fitting(self.room.saturating_sub(2), forms);
+                self.line(Style::Warn, &format!("! {text}"))
+            })
+            .collect()
+    }
+
     fn questions(&self) -> Vec<String> {
         let mut waiting = self.board.view.waiting();
         let Some(first) = waiting.next() else { return Vec::new() };
@@ -198,7 +217,7 @@ impl Frame<'_> {
         vec![self.line(Style::Plain, &fitting(self.room, forms))]
     }
 
-    /// `cost 0.41 of 5.00 · 31k tokens · 2:13 of 2:00:00`.
+    /// `31k tokens · cost 0.41 of 5.00 · 2:13 of 2:00:00`.
     fn budget(&self) -> Vec<String> {
         let view = &self.board.view;
         let Some(limits) = view.settings.as_ref().map(|settings| &settings.limits) else {
@@ -207,9 +226,6 @@ impl Frame<'_> {
         let shares = self.board.shares();
         let spent = &view.spent;
         let mut parts = Vec::new();
-        if spent.cost.0 > 0 || spent.uncosted_tokens == 0 {
-            parts.push(format!("cost {} of {}", spent.cost, Cost(limits.cost.0.saturating_mul(shares))));
-        }
         // Only tokens without a cost count against their limit; the others are paid for already.
         parts.push(match spent.uncosted_tokens {
             0 => format!("{} tokens", words::short(spent.tokens)),
@@ -218,6 +234,11 @@ impl Frame<'_> {
                 format!("{} of {of} tokens", words::short(some))
             }
         });
+        if spent.cost.0 > 0 || spent.uncosted_tokens == 0 {
+            let of = Cost(limits.cost.0.saturating_mul(shares));
+            let by_plan = if spent.notional.0 > 0 { " at list price" } else { "" };
+            parts.push(format!("cost {} of {of}{by_plan}", spent.cost));
+        }
         let of = words::duration(limits.runtime_ms.saturating_mul(shares));
         parts.push(format!("{} of {of}", words::duration(self.board.now)));
         vec![self.line(Style::Plain, &parts.join(" · "))]
@@ -280,7 +301,10 @@ impl Frame<'_> {
         let text = fitting(
             self.room.saturating_sub(2),
             [
-                format!("{run} · {short}, {fixed} fixed{asks} · cost {} · {time}", board.view.spent.cost),
+                format!(
+                    "{run} · {short}, {fixed} fixed{asks} · {} · {time}",
+                    words::used_up(&board.view.spent)
+                ),
                 format!("{short}, {fixed} fixed{asks} · {time}"),
                 format!("{short}{asks}"),
                 short,

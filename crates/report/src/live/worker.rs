@@ -20,6 +20,8 @@ pub enum State {
         heard: u64,
         doing: String,
     },
+    /// Its agent is at a usage limit.
+    Limited,
     /// Its patch is being merged and checked.
     Landing {
         since: u64,
@@ -104,13 +106,22 @@ impl Worker {
     }
 }
 
-/// The task that an effect belongs to: `…/fix/2/land`, `…/again` and `…/pause` belong to what stands before.
+/// The task that an effect belongs to: `…/fix/2/land`, `…/again`, `…/other-1` and so on belong to what stands before.
 pub(crate) fn task_of(key: &Key) -> &str {
     let mut task = key.as_str();
-    while let Some((before, "again" | "land" | "pause")) = task.rsplit_once('/') {
+    while let Some((before, last)) = task.rsplit_once('/')
+        && is_step(last)
+    {
         task = before;
     }
     task
+}
+
+/// A step of a task, not a task: another try, the pause before it, another agent, a wait for a limit.
+fn is_step(part: &str) -> bool {
+    let counted = part.split_once('-').filter(|(_, number)| number.bytes().all(|c| c.is_ascii_digit()));
+    matches!(part, "again" | "anew" | "land" | "pause")
+        || matches!(counted, Some(("other" | "wait" | "then", _)))
 }
 
 #[cfg(test)]
@@ -124,6 +135,11 @@ mod tests {
             ("round-1/review/party/again", "round-1/review/party"),
             ("round-1/review/party/pause", "round-1/review/party"),
             ("round-1/fix-2/fix/3/again/land", "round-1/fix-2/fix/3"),
+            ("round-1/fix-2/fix/3/other-1/land", "round-1/fix-2/fix/3"),
+            ("round-1/review/party/wait-12", "round-1/review/party"),
+            ("round-1/review/party/then-1", "round-1/review/party"),
+            ("round-1/review/party/anew", "round-1/review/party"),
+            ("round-1/fix-2", "round-1/fix-2"),
             ("land", "land"),
         ] {
             assert_eq!(task_of(&Key::new(key)), task);

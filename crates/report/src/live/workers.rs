@@ -87,6 +87,7 @@ fn one_line(frame: &Frame<'_>, worker: &Worker) -> String {
 fn sign(worker: &Worker, now: u64) -> Sign {
     match &worker.state {
         State::Waiting => (Style::Dim, "○"),
+        State::Limited => (Style::Warn, "○"),
         State::Working { .. } if worker.stalled_ms(now).is_some() => (Style::Warn, "!"),
         State::Working { .. } | State::Landing { .. } => (Style::Bold, "▸"),
         State::Done { .. } => (Style::Good, "✓"),
@@ -97,6 +98,7 @@ fn sign(worker: &Worker, now: u64) -> Sign {
 fn says(worker: &Worker, now: u64) -> String {
     let says = match &worker.state {
         State::Waiting => "waits",
+        State::Limited => "waits for its usage limit to pass",
         State::Working { doing, .. } if doing.is_empty() => "at work",
         State::Working { doing, .. } => doing,
         State::Landing { .. } => "landing: merged, checked, then put in place",

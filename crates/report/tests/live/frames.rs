@@ -133,7 +133,7 @@ fn a_silent_view_is_one_line() {
     board.controls.mode = Mode::Silent;
     insta::assert_snapshot!(
         board.frame(&screen(100), 20).join("\n"),
-        @"▸ prd-86kc · round 1/3 fixing 1/3 · 9 open, 0 fixed · cost 0.14 · 1:35"
+        @"▸ prd-86kc · round 1/3 fixing 1/3 · 9 open, 0 fixed · 18k tokens, 0.14 · 1:35"
     );
 }
 

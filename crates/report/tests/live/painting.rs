@@ -113,7 +113,7 @@ fn the_mode_can_be_changed_while_it_runs() {
       waits                            waits                            waits
 
     fixed  critical ▓ 1/1 · high ▓▓▓ 3/3 · medium ▓▓▓▓ 4/4 · low ▓ 1/1
-    cost 0.17 of 5.00 · 23k tokens · 0:02 of 2:00:00
+    23k tokens · cost 0.17 of 5.00 · 0:02 of 2:00:00
     1-4 or v: show less or more · s stop · ? help
     ");
 }

@@ -1,4 +1,4 @@
-//! `tribunal log --prompts` and `--sent`: which agent was sent which text, and what it answered.
+//! `tribunal log --prompts` and `--sent`: which agent was sent which text, what it answered, and whose model got it.
 
 use std::{
     collections::BTreeSet,
@@ -8,7 +8,7 @@ use std::{
 use tribunal_core::ids::{Hash, RunId};
 use tribunal_report::{
     Filter, Wanted,
-    calls::{Call, calls},
+    calls::{Call, by_vendor, calls},
     clean_block, escaped, tables,
 };
 use tribunal_store::{Store, StoreError};
@@ -16,7 +16,7 @@ use tribunal_store::{Store, StoreError};
 use crate::{
     complaint::Complaint,
     context::Context,
-    documents::{self, CallRow, Calls, Text},
+    documents::{self, CallRow, Calls, Text, VendorRow},
 };
 
 pub(super) struct Wish {
@@ -37,21 +37,31 @@ pub(super) fn run(wish: &Wish, store: &Store, context: &Context) -> Result<u8, C
     });
     // Whoever names a key wants to read.
     let texts = wish.answers && wish.wanted.key.is_some();
+    let bytes = |hash: &Hash| store.blob_bytes(hash).ok().flatten();
     let mut out = stdout().lock();
     if context.json {
         let rows: Result<Vec<CallRow>, StoreError> =
             calls.iter().map(|call| row(call, wish.answers, texts, store)).collect();
         let schema = if wish.answers { "tribunal.prompts/1" } else { "tribunal.sent/1" };
-        documents::print(&Calls { schema, run: wish.run.clone(), calls: rows? })?;
+        let vendors = if wish.answers { Vec::new() } else { by_vendor(&calls, &bytes) };
+        let vendors = vendors.into_iter().map(|(sent, _)| VendorRow {
+            vendor: sent.vendor,
+            prompts: sent.prompts,
+            bytes: sent.bytes,
+            usage: sent.usage,
+        });
+        let vendors = vendors.collect();
+        documents::print(&Calls { schema, run: wish.run.clone(), calls: rows?, vendors })?;
     } else if calls.is_empty() {
         writeln!(out, "run {} has no such calls of agents", escaped(wish.run.as_str()))?;
     } else if texts {
         for call in &calls {
             write_texts(&mut out, call, store)?;
         }
+    } else if wish.answers {
+        write!(out, "{}", tables::calls(&calls, &bytes))?;
     } else {
-        let bytes = |hash: &Hash| store.blob_bytes(hash).ok().flatten();
-        write!(out, "{}", tables::calls(&calls, wish.answers, &bytes))?;
+        write!(out, "{}", tables::sent(&calls, &bytes, &context.answers))?;
     }
     Ok(0)
 }
@@ -75,6 +85,8 @@ pub(in crate::commands) fn row(
         agent: call.task.agent.clone(),
         role: call.task.brief.role,
         driver: call.driver.clone(),
+        provider: call.provider.clone(),
+        model: call.model.clone(),
         prompt: text(call.prompt())?,
         answer: text(call.output().filter(|_| answers))?,
         elapsed_ms: call.elapsed_ms,
