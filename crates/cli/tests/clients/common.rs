@@ -8,6 +8,7 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tribunal_testkit::model::{Api, Rule, Scenario, Server, claude_env, codex_home};
 
@@ -225,6 +226,13 @@ impl Started {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// It is asked to end, and ends in good order.
+    pub fn terminate(self) -> Option<i32> {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, Signal::TERM).unwrap();
+        self.end()
+    }
+
     /// As when the machine loses power: nobody can say goodbye.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
@@ -257,13 +265,25 @@ pub fn helper(name: &str) -> PathBuf {
 
 /// Processes of this machine whose command line has these words in it.
 pub fn running(words: &str) -> Vec<String> {
+    processes("cmdline", words)
+}
+
+/// Clients whose home is this folder: no other test has the same.
+pub fn clients_at(home: &Path) -> Vec<String> {
+    processes("environ", &format!("HOME={} ", home.display()))
+}
+
+/// Command lines of processes that have these words in this file of theirs.
+fn processes(file: &str, words: &str) -> Vec<String> {
     let own = std::process::id().to_string();
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    let numbers = processes.filter(|entry| {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         name != own && name.bytes().all(|letter| letter.is_ascii_digit())
     });
     // One that ends while it is looked at is not running.
-    let lines = numbers.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
-    lines.map(|line| line.replace('\0', " ")).filter(|line| line.contains(words)).collect()
+    let read = |path: PathBuf| fs::read(path).map(|text| String::from_utf8_lossy(&text).replace('\0', " "));
+    let fitting =
+        numbers.filter(|entry| read(entry.path().join(file)).is_ok_and(|text| text.contains(words)));
+    fitting.filter_map(|entry| read(entry.path().join("cmdline")).ok()).collect()
 }

@@ -50,6 +50,8 @@ fn rows() -> Vec<Row> {
         row("credit", credit(), "no_credit", "no_credit"),
         row("500", status(500, "api_error", "internal"), "overloaded", "overloaded"),
         row("529", status(529, "overloaded_error", "Overloaded"), "overloaded", "overloaded"),
+        row("503", status(503, "api_error", "busy"), "overloaded", "overloaded"),
+        row("413", status(413, "request_too_large", "too large"), "overflow", "overflow"),
         row("cut", Step::fail(Failure::Cut), "connection", "connection"),
         row("hung up", Step::fail(Failure::HangUp), "connection", "connection"),
         row("refusal", Step::text("").stopping(Stop::Refusal), "refused", "refused"),

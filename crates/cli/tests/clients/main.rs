@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+mod doctor;
 mod failures;
 mod fixing;
 mod reviewing;

@@ -7,7 +7,7 @@ use tribunal_testkit::model::{
     parts::{Edit, challenger, finding, fixed, fixer, reviewer, seat, verdict},
 };
 
-use crate::common::{Bench, CLEAR, Client, VAGUE};
+use crate::common::{Bench, CLEAR, Client, VAGUE, clients_at, word};
 
 const PRD: &str = "# Product\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone are known.\n\n## Audit\n\n\
                    Every access is written to the audit log and kept for ten years.\n";
@@ -60,6 +60,21 @@ fn a_mixed_panel_finds_disputes_repairs_and_looks_again() {
     for client in Client::ALL {
         assert!(tally.requests.iter().any(|request| request.api == client.api()), "{client:?} was not asked");
     }
+    // Each answer of the model was said to take 100 tokens in and 20 out.
+    let requests = tally.requests.len() as u64;
+    assert_eq!(used(&bench), [100 * requests, 20 * requests]);
+    let sent = bench.sandbox.json(&["log", "--sent"]);
+    let vendors: Vec<&str> =
+        sent["vendors"].as_array().unwrap().iter().map(|row| word(row, "vendor")).collect();
+    assert_eq!(vendors, ["anthropic", "openai"]);
+}
+
+/// Tokens in and out, as the journal has them.
+fn used(bench: &Bench) -> [u64; 2] {
+    let journal = bench.journal();
+    let usages = journal.iter().filter_map(|entry| entry["reply"].get("usage")).collect::<Vec<_>>();
+    assert!(usages.iter().all(|usage| usage["estimated"] != true), "{usages:?}");
+    ["input_tokens", "output_tokens"].map(|name| usages.iter().filter_map(|usage| usage[name].as_u64()).sum())
 }
 
 fn is_fixer(request: &Request) -> bool {
@@ -86,6 +101,21 @@ fn a_review_that_is_killed_comes_to_the_same_end() {
         bench.expect(&["resume"], 0);
         is_repaired(&bench);
     }
+}
+
+#[test]
+#[ignore = "needs the real clients: cargo xtask clients"]
+fn a_review_that_is_stopped_ends_its_clients_and_goes_on_later() {
+    let seats = first_round().into_iter().map(|rule| rule.gated("later"));
+    let bench = mixed(seats.chain(afterwards()).collect());
+    let run = bench.start(&REVIEW, |_| true);
+    bench.server.wait_until("a panel at work", |tally| tally.live == 3);
+    assert!(clients_at(&bench.sandbox.home()).len() >= 3);
+    assert_eq!(run.terminate(), Some(130));
+    assert_eq!(clients_at(&bench.sandbox.home()), [""; 0]);
+    bench.server.open("later");
+    bench.expect(&["resume"], 0);
+    is_repaired(&bench);
 }
 
 const BEFORE: &str = "fn work() {\n    one();\n    two();\n    three();\n}\n";
