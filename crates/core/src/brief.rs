@@ -17,7 +17,7 @@ use crate::{
     finding::{Evidence, Finding, Severity},
     ids::{AgentName, FindingId, Hash, Key},
     level::{Role, words},
-    limits::Usage,
+    limits::{Cost, Usage},
     plan::Plan,
     subject::Subject,
 };
@@ -161,6 +161,9 @@ pub struct Task {
     /// How much model it is worth; none: whatever the agent takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
+    /// What it may cost, where its client can be told: the limits hold between tasks, this one holds within.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Cost>,
     /// The talk to go on with; none: a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<Session>>,
@@ -168,7 +171,7 @@ pub struct Task {
 
 impl Task {
     pub fn new(agent: AgentName, brief: Brief, place: Workplace, timeout_ms: u64) -> Task {
-        Task { agent, brief, place, timeout_ms, recent: Vec::new(), size: None, session: None }
+        Task { agent, brief, place, timeout_ms, recent: Vec::new(), size: None, budget: None, session: None }
     }
 }
 

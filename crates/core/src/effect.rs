@@ -236,14 +236,14 @@ pub enum Change {
 }
 
 impl Effect {
-    /// Whether it asks for the same thing, whatever time and model it is given for it, in whichever talk: what is left of
+    /// Whether it asks for the same thing, whatever time, money and model it is given for it, in whichever talk: what is left of
     /// a run's time depends on its limits, and a person may change those. A file of ours is the same file however a newer
     /// build words it.
     pub fn wants_the_same_as(&self, other: &Effect) -> bool {
         match (self, other) {
             (Effect::Ask { task: one }, Effect::Ask { task: other }) => {
-                let (timeout_ms, size, session) = (one.timeout_ms, one.size, one.session.clone());
-                *one == Task { timeout_ms, size, session, ..other.clone() }
+                let Task { timeout_ms, size, budget, session, .. } = one.clone();
+                *one == Task { timeout_ms, size, budget, session, ..other.clone() }
             }
             (Effect::Write { file: one, .. }, Effect::Write { file: other, .. }) => one == other,
             (one, other) => one == other,

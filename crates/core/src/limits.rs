@@ -275,10 +275,15 @@ impl Left {
             failures: limits.failures.saturating_sub(spent.failures_in_a_row),
             seconds: runtime_ms(limits, spent).saturating_sub(worked_ms(spent, awake_ms)) / 1000,
             findings: limits.findings.saturating_mul(shares).saturating_sub(findings),
-            cost: Cost(limits.cost.0.saturating_mul(many).saturating_sub(spent.cost.0)),
+            cost: cost_left(limits, spent),
             tokens: limits.tokens.saturating_mul(many).saturating_sub(spent.uncosted_tokens),
         }
     }
+}
+
+/// What may still be spent.
+pub fn cost_left(limits: &Limits, spent: &Spent) -> Cost {
+    Cost(limits.cost.0.saturating_mul(u64::from(spent.shares())).saturating_sub(spent.cost.0))
 }
 
 /// A run keeps this much of its time for itself, to close in good order.

@@ -144,7 +144,11 @@ fn nobody_waits_longer_than_is_set_and_the_person_is_told_when() {
     let (ending, _, trial) = reviewed(alone(), world().on(SEAT, limited(Some(far))));
     assert!(waits(&trial).is_empty());
     assert_eq!(ending.reason, Reason::Environment);
-    assert!(ending.detail.contains("it may be asked again at 1970-01-01 13:16:40 UTC"), "{}", ending.detail);
+    assert!(
+        ending.detail.contains("sample may be asked again at 1970-01-01 13:16:40 UTC"),
+        "{}",
+        ending.detail
+    );
 }
 
 #[test]
@@ -159,6 +163,16 @@ fn another_agent_is_asked_rather_than_waited_and_later_tasks_know() {
         "{:?}",
         warnings(&trial)
     );
+}
+
+#[test]
+fn where_the_other_cannot_work_the_limited_one_is_waited_for() {
+    for kind in [FaultKind::NotSignedIn, FaultKind::Limited { until_ms: Some(SOON * 2) }] {
+        let script = world().on(SEAT, limited(Some(SOON))).on(&format!("{SEAT}/other-1"), failed(kind));
+        let (ending, _, trial) = reviewed(both(), script.on(&format!("{SEAT}/then-1"), one()));
+        assert_eq!(asked(&trial), [" a", "/other-1 b", "/then-1 a"]);
+        assert_eq!((waits(&trial), ending.reason), (vec![SOON + 2_000], Reason::ReviewOnly));
+    }
 }
 
 #[test]

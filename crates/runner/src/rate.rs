@@ -13,8 +13,6 @@ use std::{
 };
 
 const HOUR_MS: u64 = 3_600_000;
-/// Nobody books that far ahead: the clock was set back.
-const ABSURD_MS: u64 = 7 * 24 * HOUR_MS;
 
 #[derive(Clone, Debug)]
 pub struct Rate {
@@ -50,7 +48,10 @@ impl Rate {
 }
 
 fn next(booked: &mut Vec<u64>, per_hour: usize, now_ms: u64) -> u64 {
-    booked.retain(|at| at.saturating_add(HOUR_MS) > now_ms && *at < now_ms.saturating_add(ABSURD_MS));
+    booked.retain(|at| at.saturating_add(HOUR_MS) > now_ms);
+    // So many cannot have booked farther ahead than that: the clock was set back.
+    let hours = (booked.len() / per_hour + 1) as u64;
+    booked.retain(|at| *at <= now_ms.saturating_add(hours.saturating_mul(HOUR_MS)));
     booked.sort_unstable();
     let free = booked.len().checked_sub(per_hour).map_or(now_ms, |at| booked[at] + HOUR_MS);
     let at = free.max(now_ms);
@@ -87,6 +88,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let rate = rate(&folder, 1);
         assert_eq!(rate.book(900 * HOUR_MS).unwrap(), 900 * HOUR_MS);
+        assert_eq!(rate.book(896 * HOUR_MS).unwrap(), 896 * HOUR_MS);
         assert_eq!(rate.book(HOUR_MS).unwrap(), HOUR_MS);
         fs::write(&rate.file, b"what\n\xff\n-3\n").unwrap();
         assert_eq!(rate.book(HOUR_MS).unwrap(), HOUR_MS);

@@ -20,7 +20,7 @@ use tribunal_core::{
     client::{Job, Size},
     fault::Fault,
     ids::Key,
-    limits::Usage,
+    limits::{Cost, Usage},
     settings::{AgentSpec, DriverSpec},
 };
 
@@ -36,6 +36,8 @@ pub struct Order<'a> {
     pub wanted: Wanted,
     pub job: Job,
     pub size: Option<Size>,
+    /// What it may cost.
+    pub budget: Option<Cost>,
     /// Where it works.
     pub folder: &'a Path,
     /// A folder of ours outside of it, for files that a client is pointed at.

@@ -163,9 +163,12 @@ fn a_hung_agent_is_a_fault_of_its_own() {
 
 #[test]
 fn a_silent_agent_is_a_fault_of_its_own() {
-    let sandbox = Sandbox::with_agent("sleep 1000\n");
-    sandbox.write("tribunal.yaml", &sandbox.read("tribunal.yaml").replace("retry", "idle_timeout: 1, retry"));
-    fails_as(&sandbox, "silent", "gave no sign of life for 1 s (tasks.idle_timeout)");
+    for (script, fault) in [("echo now; sleep 1000\n", "silent"), ("sleep 1000\n", "never_active")] {
+        let sandbox = Sandbox::with_agent(script);
+        let settings = sandbox.read("tribunal.yaml").replace("retry", "idle_timeout: 1, retry");
+        sandbox.write("tribunal.yaml", &settings);
+        fails_as(&sandbox, fault, "gave no sign of life for 1 s (tasks.idle_timeout)");
+    }
 }
 
 #[test]

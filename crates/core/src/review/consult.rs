@@ -16,7 +16,7 @@ use crate::{
     host::{Host, Parked},
     ids::{AgentName, Key},
     level::Role,
-    limits::{Spent, Tried, Usage, backoff_ms, budget, task_ms},
+    limits::{Spent, Tried, Usage, backoff_ms, budget, cost_left, task_ms},
     seating, sizing,
     stamp::Stamp,
     text::cut,
@@ -83,6 +83,7 @@ pub(super) async fn consult(
             break;
         }
         asking.task.timeout_ms = task_ms(own_ms, limits, &asking.spent, host.now().awake_ms);
+        asking.task.budget = Some(cost_left(limits, &asking.spent));
         at = match host.perform(key.clone(), Effect::Ask { task: asking.task.clone() }).await? {
             Reply::Agent(reply) => asking.answered(key, reply, &judge),
             Reply::Failed { fault, usage, strayed, .. } => {
@@ -182,7 +183,7 @@ impl Asking<'_> {
             Rule::Wait => self.limited(&fault).await,
             Rule::Retry | Rule::RetryThenFallBack if !self.asked_again => self.retry().await.map(Some),
             Rule::Retry => Ok(None),
-            Rule::RetryThenFallBack | Rule::FallBack => Ok(self.fall_back(&fault)),
+            Rule::RetryThenFallBack | Rule::FallBack => self.go_on(&fault).await,
         }
     }
 
@@ -253,34 +254,59 @@ impl Asking<'_> {
     /// It may be asked again later: another one is asked now, or it is waited for.
     async fn limited(&mut self, fault: &Fault) -> Result<Option<Key>, Parked> {
         let FaultKind::Limited { until_ms } = fault.kind else { return Ok(None) };
-        let now = self.host.now();
-        let limits = &self.host.settings().limits;
+        let now_ms = self.host.now().wall_ms;
         let guess = (SHORTEST_WAIT_MS << self.waits.min(10)).min(LONGEST_WAIT_MS);
         // A time that has passed already says nothing.
-        let until_ms = until_ms.filter(|until| *until > now.wall_ms).unwrap_or(now.wall_ms + guess);
-        self.came.limited.push((self.task.agent.clone(), until_ms));
-        self.spent.limited.insert(self.task.agent.clone(), until_ms);
-        if !limits.waits.first
-            && let Some(key) = self.fall_back(fault)
-        {
+        let until_ms = until_ms.filter(|until| *until > now_ms).unwrap_or(now_ms + guess);
+        let agent = self.task.agent.clone();
+        self.came.limited.push((agent.clone(), until_ms));
+        self.spent.limited.insert(agent.clone(), until_ms);
+        if self.host.settings().limits.waits.first {
+            return self.wait_for(agent, until_ms, fault).await;
+        }
+        self.go_on(fault).await
+    }
+
+    /// Another one, or whoever of those asked here is free first.
+    async fn go_on(&mut self, fault: &Fault) -> Result<Option<Key>, Parked> {
+        if let Some(key) = self.fall_back(fault) {
             return Ok(Some(key));
         }
+        let limited = self.came.limited.iter().filter_map(|(agent, _)| {
+            self.spent.limited.get(agent).map(|until_ms| (*until_ms, agent.clone()))
+        });
+        match limited.min() {
+            Some((until_ms, agent)) => self.wait_for(agent, until_ms, fault).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn wait_for(
+        &mut self,
+        agent: AgentName,
+        until_ms: u64,
+        fault: &Fault,
+    ) -> Result<Option<Key>, Parked> {
+        let now = self.host.now();
         let needed = until_ms.saturating_sub(now.wall_ms).saturating_add(MARGIN_MS);
-        let room = limits.waits.at_most_ms.saturating_sub(self.spent.waited.ms);
+        let room = self.host.settings().limits.waits.at_most_ms.saturating_sub(self.spent.waited.ms);
         if needed > room || self.waits >= MOST_WAITS || !self.host.patched("await-reset") {
             let until = Stamp { wall_ms: until_ms, awake_ms: 0 }.utc();
-            let detail = format!("{}; it may be asked again at {until} UTC", fault.detail);
+            let detail = format!("{}; {agent} may be asked again at {until} UTC", fault.detail);
             self.came.fault = Some(Fault::new(fault.kind.clone(), detail));
             return Ok(None);
         }
         self.waits += 1;
         let until_ms = until_ms.saturating_add(MARGIN_MS);
-        let wait = Effect::AwaitReset { agent: self.task.agent.clone(), until_ms, why: fault.detail.clone() };
+        let wait = Effect::AwaitReset { agent: agent.clone(), until_ms, why: fault.detail.clone() };
         self.host.perform(self.key.child(&format!("wait-{}", self.waits)), wait).await?;
         let waited = (now.awake_ms, self.host.now().awake_ms);
         self.spent.waited.add(waited.0, waited.1);
         self.came.waited.push(waited);
-        self.spent.limited.remove(&self.task.agent);
+        self.spent.limited.remove(&agent);
+        if agent != self.task.agent {
+            self.hand_to(agent);
+        }
         Ok(Some(self.key.child(&format!("then-{}", self.waits))))
     }
 }

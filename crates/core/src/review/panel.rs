@@ -15,7 +15,7 @@ use crate::{
     host::{Host, Parked},
     ids::{AgentName, FindingId, Key},
     level::{Goal, Role, level_for, other_panel, panel},
-    limits::{Spent, Usage, budget},
+    limits::{Spent, Tried, Usage, budget},
     merge::{Merged, headline, merge},
     plan::Plan,
     reason::{Ending, Reason},
@@ -459,7 +459,11 @@ impl Court {
             self.spent.tried(agent, *tried);
             let other = seating::stand_in(host.settings(), job, agent, &self.spent.failing);
             if worked && other != *agent && host.patched("stand-in") {
-                let text = format!("{agent} has failed twice in a row; {other} stands in for it");
+                let what = match tried {
+                    Tried::CannotWork => "cannot work here",
+                    _ => "has failed twice in a row",
+                };
+                let text = format!("{agent} {what}; {other} stands in for it");
                 host.note(Event::Warned { text });
             }
         }

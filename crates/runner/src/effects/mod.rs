@@ -189,11 +189,15 @@ pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32
     })
 }
 
-/// The machine may sleep meanwhile, or its clock be set: a long wait is many short ones.
+/// The machine may sleep meanwhile, so a long wait is many short ones; or its clock may be set back, so no wait is longer than
+/// it seemed when it began.
 async fn wall_clock_reaches(until_ms: u64) {
     const LOOK: Duration = Duration::from_secs(20);
+    let began = tokio::time::Instant::now();
+    let needed = Duration::from_millis(until_ms.saturating_sub(wall_ms()));
     loop {
         let left = Duration::from_millis(until_ms.saturating_sub(wall_ms()));
+        let left = left.min(needed.saturating_sub(began.elapsed()));
         if left.is_zero() {
             return;
         }

@@ -240,6 +240,7 @@ fn command(
         wanted: Wanted::of(role),
         job: Job::of(role),
         size: task.size,
+        budget: task.budget,
         folder,
         beside: &world.project.desk(&world.run, key).join(BESIDE),
         talk,

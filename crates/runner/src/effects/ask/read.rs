@@ -46,7 +46,8 @@ pub(super) fn read(
     let fault = fault(world, (agent, task), (&ended, &stderr), &decoded);
     let mut usage = decoded.usage;
     // Who could not even begin was paid nothing.
-    if usage == Usage::default() && !fault.as_ref().is_some_and(Fault::is_environment) {
+    let idle = !decoded.active && fault.as_ref().is_some_and(Fault::is_environment);
+    if usage == Usage::default() && !idle {
         usage = Usage::estimate(prompt_bytes, stdout.len());
     }
     let strayed = strays::since(world, copy, watch);
@@ -76,8 +77,10 @@ pub(super) fn read(
     };
     let mut remarks = parsed.remarks;
     remarks.extend(decoded.remarks);
-    if code.is_none() {
-        remarks.push(format!("{} had answered, but did not end by itself", agent.name));
+    match code {
+        Some(0) => {}
+        Some(code) => remarks.push(format!("{} ended with exit code {code} after its answer", agent.name)),
+        None => remarks.push(format!("{} had answered, but did not end by itself", agent.name)),
     }
     remarks.extend(survivors(ended.left));
     let reply = AgentReply {
