@@ -101,7 +101,7 @@ fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
           [home]/bin/claude
           no answer within 2 s
           to mend it: npm install -g @anthropic-ai/claude-code
-      ✗ codex: too old, version 0.20.1, at least 0.150.0 is needed
+      ✗ codex: too old, version 0.20.1, at least 0.147.0 is needed
           [home]/bin/codex
           to mend it: npm install -g @openai/codex
 
