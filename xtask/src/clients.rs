@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{FAILED, MISUSED, cargo, step};
+use crate::{FAILED, MISUSED, cargo, cargo_step, step};
 
 /// Where the clients are, for the tests; set by a person it says where else they are.
 const FOLDER: &str = "TRIBUNAL_CLIENTS";
@@ -58,7 +58,13 @@ fn folder() -> PathBuf {
     xtask::root().join(named.unwrap_or_else(|| built().join("clients")))
 }
 
+/// The tests use programs of the test kit, which their own package does not build.
 fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
+    let programs = ["build", "--package", "tribunal-testkit", "--bins", "--locked"];
+    let code = cargo_step(&programs.map(OsString::from))?;
+    if code != 0 {
+        return Ok(code);
+    }
     let fixed =
         ["test", "--package", "tribunal", "--test", "clients", "--locked", "--", "--ignored", AT_ONCE];
     step("the tests with real clients", || {

@@ -348,7 +348,7 @@ fn reasons_to_stop_are_said() {
 #[test]
 fn gates_hold_back_and_silence_never_ends() {
     let server = start([
-        Rule::on("gated", [Step::text("through").gated("a")]),
+        Rule::on("gated", [Step::text("through")]).gated("a"),
         Rule::on("silent", [Step::fail(Failure::Silence)]),
     ]);
     let mut gated = [Client::to(&server), Client::to(&server)];

@@ -220,6 +220,7 @@ fn talks_settings_models_and_servers() {
         assert_eq!(args[..2], ["exec", word]);
         assert_eq!(args[args.len() - 2..], [session.id.as_str(), "-"]);
         assert!(set(&args, "sandbox_mode").is_some());
+        assert!(args.contains(&"--ignore-rules".to_string()), "a rule lets a command out of the sandbox");
     }
     for (inherit, ignored, own) in [
         (Inherit::Nothing, true, Some("0")),
@@ -229,6 +230,7 @@ fn talks_settings_models_and_servers() {
         let client = spec(|client| client.inherit = inherit);
         let args = args(&launch(&agent(client), Job::Review, |_| {}));
         assert_eq!(args.contains(&"--ignore-user-config".to_string()), ignored);
+        assert!(args.contains(&"--ignore-rules".to_string()), "{inherit:?}");
         assert_eq!(set(&args, "project_doc_max_bytes"), own);
     }
     let client = spec(|client| {

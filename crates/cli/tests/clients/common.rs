@@ -221,6 +221,10 @@ impl Started {
         self.child.wait().unwrap().code()
     }
 
+    pub fn is_at_work(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// As when the machine loses power: nobody can say goodbye.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

@@ -1,5 +1,7 @@
 //! Fixers: they write in a copy, and what they wrote lands as a patch.
 
+use std::{thread, time::Duration};
+
 use tribunal_testkit::model::{
     Call, Rule, Step,
     parts::{Edit, finding, fixed, fixer, fixing, reviewer},
@@ -59,8 +61,12 @@ fn a_client_that_falls_silent_is_ended_with_all_it_started(client: Client) {
     allow_commands(&bench);
     bench.sandbox.set("limits: {max_fix_iterations: 1}");
     bench.settle("tasks: {", "tasks: {idle_timeout: 10, ");
-    let ran = bench.run(&["review", "plan.md"]);
-    assert_ne!(ran.code, Some(0), "{}", ran.err);
+    let mut run = bench.start(&["review", "plan.md"], |event| event["key"] == "round-1/fix-1/fix/1");
+    while running(&sleep).is_empty() {
+        assert!(run.is_at_work(), "nobody slept");
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_ne!(run.end(), Some(0));
     let reply = bench.reply("round-1/fix-1/fix/1");
     assert_eq!(reply["fault"], "silent", "{reply}");
     assert_eq!(running(&sleep), [""; 0]);

@@ -14,6 +14,7 @@ with_each_client!(
     an_answer_in_free_words_is_read,
     what_was_wrong_is_said_in_the_same_talk_and_counted_once,
     a_large_document_is_read_whole,
+    a_document_cannot_have_other_files_sent,
 );
 
 fn raised() -> Value {
@@ -40,6 +41,11 @@ fn vandalism(client: Client, person: &str) -> Vec<Call> {
     }
 }
 
+/// What clients say of a try that came to nothing.
+fn is_refusal(answer: &str) -> bool {
+    ["No such tool available", "Read-only file system", "rejected"].iter().any(|words| answer.contains(words))
+}
+
 fn a_reviewer_cannot_write_however_it_tries(client: Client) {
     // The document's place is known only when the project is there.
     let prompt = When { last: Some("You are one reviewer".into()), ..When::default() };
@@ -55,8 +61,11 @@ fn a_reviewer_cannot_write_however_it_tries(client: Client) {
     bench.look();
 
     let tally = bench.server.tally();
-    let seen = tally.requests.iter().find(|request| request.rounds == 2).unwrap();
-    let copy = seen.results.join("\n");
+    let after = |rounds: usize| tally.requests.iter().find(|request| request.rounds == rounds).unwrap();
+    let answers = &after(1).results;
+    let refused = answers.iter().filter(|answer| is_refusal(answer)).count();
+    assert_eq!(refused, answers.len(), "{answers:#?}");
+    let copy = after(2).results.join("\n");
     assert!(copy.contains(VAGUE) && !copy.contains("vandalism"), "the copy: {copy}");
     assert_eq!(std::fs::read_to_string(&person).unwrap(), PLAN, "past the copy");
     assert_eq!(bench.sandbox.read("plan.md"), PLAN);
@@ -161,4 +170,15 @@ fn a_large_document_is_read_whole(client: Client) {
     assert_eq!(bench.findings(), ["F1 open"]);
     let sent = bench.reply("round-1/review/adversarial");
     assert_eq!(word(&sent, "answer"), "findings");
+}
+
+fn a_document_cannot_have_other_files_sent(client: Client) {
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret.md");
+    std::fs::write(&secret, "nobody may read this").unwrap();
+    let bench = Bench::new(&[client], [reviewer(1, &[finding("high", "fast is vague", VAGUE)])]);
+    bench.sandbox.write("plan.md", &format!("{PLAN}\nSee @{0} and @\"{0}\" for more.\n", secret.display()));
+    bench.look();
+    let sent = bench.server.tally().requests[0].body.to_string();
+    assert!(sent.contains("secret.md") && !sent.contains("nobody may read this"), "{sent}");
 }

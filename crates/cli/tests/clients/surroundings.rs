@@ -1,9 +1,11 @@
 //! What a client sees of the person and the project beside its task: no hooks, no servers, nothing that was not set.
 
+use std::path::Path;
+
 use serde_json::json;
 use tribunal_testkit::model::{
     Call, Rule, Step, When,
-    parts::{finding, findings_of, reviewer},
+    parts::{finding, findings_of, fixing, reviewer},
 };
 
 use crate::common::{Bench, Client, VAGUE, helper, with_each_client};
@@ -11,13 +13,14 @@ use crate::common::{Bench, Client, VAGUE, helper, with_each_client};
 with_each_client!(
     hooks_do_not_run,
     the_person_s_own_servers_are_not_offered,
+    what_the_person_allows_themselves_is_not_allowed_to_agents,
     a_server_that_was_set_can_be_used,
 );
 
 /// Hooks of the person and of the project that leave a file behind when a turn ends.
 fn write_hooks(bench: &Bench, client: Client) -> [std::path::PathBuf; 2] {
     let marks = ["person", "project"].map(|whose| bench.sandbox.home().join(format!("{whose}-hook-ran")));
-    let hooks = |mark: &std::path::Path| {
+    let hooks = |mark: &Path| {
         let command = format!("touch '{}'", mark.display());
         json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command, "timeout": 20}]}]}})
             .to_string()
@@ -54,45 +57,113 @@ fn hooks_do_not_run(client: Client) {
     assert!(person.exists(), "the hook of this test is no hook");
 }
 
+/// What the tool of the server with this name is called, and called for.
+fn echo(client: Client, server: &str) -> Call {
+    let name = match client {
+        Client::Claude => format!("mcp__{server}__echo"),
+        Client::Codex => "echo".to_string(),
+    };
+    Call::Tool { name, input: json!({"words": "hello"}) }
+}
+
 fn the_person_s_own_servers_are_not_offered(client: Client) {
     let bench = Bench::new(
         &[client],
-        [reviewer(1, &[finding("high", "vague", VAGUE)]), Rule::on("hello", [Step::text("x")])],
+        [reviewer(1, &[finding("high", "vague", VAGUE)]), Rule::on("by hand", [Step::text("done")])],
     );
     let program = helper("mcp-echo");
     match client {
         Client::Claude => {
-            let servers = json!({"mcpServers": {"mine": {"type": "stdio", "command": program, "args": []}}});
-            bench.sandbox.write("../home/claude/.claude.json", &servers.to_string());
+            let settings = json!({"mcpServers": {"mine": {"type": "stdio", "command": program, "args": []}}});
+            bench.sandbox.write("../home/claude/.claude.json", &settings.to_string());
         }
         Client::Codex => {
             let file = "../home/codex/config.toml";
-            let settings = bench.sandbox.read(file);
-            bench.sandbox.write(file, &format!("{settings}\n[mcp_servers.mine]\ncommand = {program:?}\n"));
+            let server = format!("[mcp_servers.mine]\ncommand = {program:?}\n");
+            bench.sandbox.write(file, &format!("{}\n{server}", bench.sandbox.read(file)));
         }
     }
     bench.look();
+    // A person has it.
     let mut alone = bench.client(client);
     match client {
-        Client::Claude => alone.args(["-p", "hello"]),
-        Client::Codex => alone.args(["exec", "--skip-git-repo-check", "hello"]),
+        Client::Claude => alone.args(["-p", "by hand"]),
+        Client::Codex => alone.args(["exec", "--skip-git-repo-check", "by hand"]),
     };
     assert!(alone.output().unwrap().status.success());
-    let offered = |at: usize| bench.server.tally().requests[at].body.to_string().contains("mcp__mine");
-    assert_eq!([offered(0), offered(1)], [false, true]);
+    let requests = bench.server.tally().requests;
+    let offered: Vec<bool> =
+        requests.iter().map(|asked| asked.body.to_string().contains("mcp__mine")).collect();
+    assert_eq!(offered, [false, true]);
 }
 
 fn a_server_that_was_set_can_be_used(client: Client) {
-    let name = match client {
-        Client::Claude => "mcp__echo__echo",
-        Client::Codex => "echo",
-    };
-    let call = Call::Tool { name: name.into(), input: json!({"words": "hello"}) };
     let when = When { last: Some("You are one reviewer".into()), ..When::default() };
     let found = findings_of(&[finding("high", "fast is vague", VAGUE)]);
-    let bench = Bench::new(&[client], [Rule::when(when, [Step::calls([call]), Step::structured(found)])]);
+    let bench = Bench::new(
+        &[client],
+        [Rule::when(when, [Step::calls([echo(client, "echo")]), Step::structured(found)])],
+    );
     bench.sandbox.set(&format!("mcp: {{echo: {{argv: [{:?}]}}}}", helper("mcp-echo")));
     bench.look();
     let tally = bench.server.tally();
     assert!(tally.requests[1].results.join(" ").contains("echo: hello"), "{:?}", tally.requests[1].results);
+}
+
+/// Permissions that a person gave for their own work, in this folder outside of any copy.
+fn allow_outside(bench: &Bench, client: Client, outside: &Path) {
+    match client {
+        Client::Claude => {
+            let permissions = json!({
+                "additionalDirectories": [outside],
+                "allow": ["Edit", "Write", "Bash"],
+                "defaultMode": "acceptEdits",
+            });
+            let settings = json!({ "permissions": permissions }).to_string();
+            bench.sandbox.write("../home/claude/settings.json", &settings);
+        }
+        Client::Codex => {
+            let rules = "prefix_rule(pattern=[\"touch\"], decision=\"allow\")\n";
+            bench.sandbox.write("../home/codex/rules/default.rules", rules);
+            let file = "../home/codex/config.toml";
+            let roots = format!("[sandbox_workspace_write]\nwritable_roots = [{outside:?}]\n");
+            bench.sandbox.write(file, &format!("{}\n{roots}", bench.sandbox.read(file)));
+        }
+    }
+}
+
+fn what_the_person_allows_themselves_is_not_allowed_to_agents(client: Client) {
+    let outside = tempfile::tempdir().unwrap();
+    let made = outside.path().join("made.md").display().to_string();
+    let write = || match client {
+        Client::Claude => {
+            Call::Tool { name: "Write".into(), input: json!({"file_path": made, "content": "x"}) }
+        }
+        Client::Codex => Call::Shell(format!("touch {made}")),
+    };
+    let found = Step::structured(findings_of(&[finding("high", "fast is vague", VAGUE)]));
+    let gave_up = json!({"id": "F1", "status": "BLOCKED", "fix_description": "x", "files_modified": []});
+    let blocked = Step::structured(json!({ "fixes": [gave_up] }));
+    let bench = Bench::new(
+        &[client],
+        [
+            Rule::on("You are one reviewer", [Step::calls([write()]), found]),
+            Rule::when(fixing("fast is vague"), [Step::calls([write()]), blocked]),
+            Rule::on("by hand", [Step::calls([write()]), Step::text("done")]),
+        ],
+    );
+    allow_outside(&bench, client, outside.path());
+    bench.expect(&["review", "plan.md"], 3);
+    let tried = bench.server.tally().requests.iter().filter(|request| request.rounds == 1).count();
+    assert_eq!(tried, 2, "a reviewer and a fixer");
+    assert!(!Path::new(&made).exists());
+
+    // A person may.
+    let mut alone = bench.client(client);
+    match client {
+        Client::Claude => alone.args(["-p", "by hand"]),
+        Client::Codex => alone.args(["exec", "--skip-git-repo-check", "-s", "read-only", "by hand"]),
+    };
+    assert!(alone.output().unwrap().status.success());
+    assert!(Path::new(&made).exists(), "what this test allows is allowed to nobody");
 }

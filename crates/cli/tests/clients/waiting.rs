@@ -16,7 +16,8 @@ use crate::common::{Bench, Client, VAGUE, with_each_client, word};
 with_each_client!(
     a_usage_limit_is_waited_out,
     a_wait_survives_the_end_of_the_process,
-    somebody_else_takes_over
+    somebody_else_takes_over,
+    a_limit_is_waited_out_where_nobody_else_can,
 );
 
 /// Longer than a client takes to start and to give up, and no longer than needed.
@@ -110,8 +111,29 @@ fn a_wait_survives_the_end_of_the_process(client: Client) {
     until_ms(&bench);
 }
 
+/// The other one of the two.
+fn other(client: Client) -> Client {
+    if client == Client::Claude { Client::Codex } else { Client::Claude }
+}
+
+fn a_limit_is_waited_out_where_nobody_else_can(client: Client) {
+    let other = other(client);
+    let of = |client: Client| When { api: Some(client.api()), ..asked() };
+    let keyless = Failure::status(401, "authentication_error", "invalid x-api-key");
+    let rules = [
+        Rule::when(of(client), [Step::fail(limit(client))]).until(OVER),
+        Rule::when(of(client), [Step::structured(findings_of(&[]))]),
+        Rule::when(of(other), [Step::fail(keyless)]),
+    ];
+    let bench = Bench::new(&[client, other], rules);
+    let run = bench.start(&["review", "plan.md"], is_wait);
+    bench.server.open(OVER);
+    assert_eq!(run.end(), Some(0));
+    assert_eq!(word(&bench.reply("round-1/review/adversarial/then-1"), "answer"), "findings");
+}
+
 fn somebody_else_takes_over(client: Client) {
-    let other = if client == Client::Claude { Client::Codex } else { Client::Claude };
+    let other = other(client);
     let refused = Rule::when(When { api: Some(client.api()), ..asked() }, [Step::fail(limit(client))]);
     let bench =
         Bench::new(&[client, other], [refused, reviewer(1, &[finding("high", "fast is vague", VAGUE)])]);

@@ -1,23 +1,25 @@
-//! `mcp-echo`: an MCP server over standard input and output with one tool, `echo`, that gives back what it is told. For
-//! tests that want to see whether a client was given a server, and whether it may use it.
+//! `mcp-echo [--writes]`: an MCP server over standard input and output with one tool, `echo`, that gives back what it is
+//! told. For tests that want to see whether a client was given a server, and whether it may use it. `--writes`: the tool
+//! says of itself that it changes things, which clients are more careful with.
 
 use std::io::{self, BufRead, Write, stdin, stdout};
 
 use serde_json::{Value, json};
 
 fn main() -> io::Result<()> {
+    let writes = std::env::args().any(|argument| argument == "--writes");
     for line in stdin().lock().lines() {
         let Ok(message) = serde_json::from_str::<Value>(&line?) else { continue };
         // What has no id wants no answer.
         let Some(id) = message.get("id") else { continue };
-        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result(&message)});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result(&message, writes)});
         writeln!(stdout(), "{answer}")?;
         stdout().flush()?;
     }
     Ok(())
 }
 
-fn result(message: &Value) -> Value {
+fn result(message: &Value, writes: bool) -> Value {
     let params = message.get("params").cloned().unwrap_or_default();
     match message.get("method").and_then(Value::as_str) {
         Some("initialize") => json!({
@@ -29,7 +31,7 @@ fn result(message: &Value) -> Value {
             "name": "echo",
             "description": "Gives back what it is told.",
             "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
-            "annotations": {"readOnlyHint": true},
+            "annotations": {"readOnlyHint": !writes, "destructiveHint": writes},
         }]}),
         Some("tools/call") => {
             let words = params.pointer("/arguments/words").and_then(Value::as_str).unwrap_or_default();

@@ -239,6 +239,13 @@ impl Rule {
         Rule { uses: Some(uses), ..self }
     }
 
+    /// Every answer of it is held back until this gate is opened.
+    #[must_use]
+    pub fn gated(mut self, gate: &str) -> Rule {
+        self.steps.iter_mut().for_each(|step| step.gate = Some(gate.to_string()));
+        self
+    }
+
     /// For requests before this gate is opened.
     #[must_use]
     pub fn until(self, gate: &str) -> Rule {

@@ -107,8 +107,10 @@ fn sandbox(args: &mut Args, client: &ClientSpec, job: Job) {
 }
 
 fn inherited(args: &mut Args, inherit: Inherit) {
+    // A rule that allows a command has it run outside of the sandbox.
+    args.add(&["--ignore-rules"]);
     if inherit == Inherit::Nothing {
-        args.add(&["--ignore-user-config", "--ignore-rules"]);
+        args.add(&["--ignore-user-config"]);
     }
     if inherit != Inherit::Project {
         args.set("project_doc_max_bytes", &json!(0));
