@@ -3,7 +3,9 @@
 mod read;
 
 use std::{
-    fs, io,
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -248,7 +250,10 @@ fn command(
     let launch = driver::launch(agent, order, &world.at);
     for (path, text) in &launch.files {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
-        fs::write(path, text)?;
+        // A client's settings may hold what signs it in.
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        file.write_all(text.as_bytes())?;
     }
     let mut command = world.command(launch.program, launch.args, folder.to_path_buf());
     command.env.extend(launch.env.into_iter().map(|(name, value)| (name, value.into())));
