@@ -3,9 +3,7 @@
 mod read;
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -33,6 +31,7 @@ use tribunal_supervise::{Command, Deadlines, Ended, How, StartError};
 use super::{Performed, World, difference, freeze, wall_ms, world_fault};
 use crate::{
     copies::{Copy, Source, Watch},
+    files,
     subject::{LIMIT, is_plain},
 };
 
@@ -251,9 +250,7 @@ fn command(
     for (path, text) in &launch.files {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
         // A client's settings may hold what signs it in.
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-        file.write_all(text.as_bytes())?;
+        files::write_privately(path, text.as_bytes())?;
     }
     let mut command = world.command(launch.program, launch.args, folder.to_path_buf());
     command.env.extend(launch.env.into_iter().map(|(name, value)| (name, value.into())));
