@@ -187,6 +187,12 @@ pub fn launch(agent: &AgentSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
         DriverSpec::ClaudeCode(client) => claude::launch(agent, client, order),
         DriverSpec::Codex(client) => codex::launch(agent, client, order, at),
     };
+    // Its folder is a copy: a program that is named by a path is the project's.
+    if let Some(program) = agent.driver.client().and_then(|client| client.program.as_ref())
+        && program.contains('/')
+    {
+        launch.program = at.project.join(program).into_os_string();
+    }
     launch.env.insert(TASK_VARIABLE.to_string(), task);
     launch
 }
