@@ -12,7 +12,7 @@ use tribunal_core::{
 use super::{Finished, Order, Talk};
 
 /// By these, a session that started us would reach into the clients that we start.
-pub(super) const LEAKS: &[&str] = &[
+const LEAKS: &[&str] = &[
     "CLAUDECODE",
     "CLAUDE_CODE_CHILD_SESSION",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -29,9 +29,16 @@ pub(super) const LEAKS: &[&str] = &[
     "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
     "CODEX_SANDBOX",
     "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_SESSION_ID",
     "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
     "MESSAGING_TOKEN",
 ];
+
+/// What a client must not see of our environment: that, and what signs in to other vendors.
+pub(super) fn without(foreign: &[&str]) -> Vec<String> {
+    LEAKS.iter().chain(foreign).map(|name| (*name).to_string()).collect()
+}
 
 /// What every client is told beside its task.
 pub(super) const STANDING: &str = "You work unattended: nobody can answer a question or grant a permission, so decide for \

@@ -1,6 +1,6 @@
 //! Claude Code.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tribunal_agents::driver::{AgentEvent, Decoded, Talk, events, unknown_tools};
 use tribunal_core::{
     client::{ClientSpec, Duty, Inherit, Job, Server, Size},
@@ -9,7 +9,7 @@ use tribunal_core::{
     settings::{AgentSpec, DriverSpec},
 };
 
-use crate::common::{Ending, NOW_MS, after, args, decode, fixture, launch, session, spec};
+use crate::common::{Ending, NOW_MS, after, args, decode, fixture, launch, launch_with, session, spec};
 
 fn read(name: &str, code: i32) -> Decoded {
     let stdout = fixture("claude", name);
@@ -292,14 +292,18 @@ fn a_reviewer_can_only_read() {
     assert_eq!(after(&args, "--tools"), Some("Read,Grep,Glob"));
     assert_eq!(after(&args, "--permission-mode"), Some("dontAsk"));
     assert_eq!(after(&args, "--model"), None);
-    assert_eq!(after(&args, "--setting-sources"), Some("user"));
+    assert_eq!(after(&args, "--setting-sources"), Some(""));
     assert_eq!(after(&args, "--settings"), Some(r#"{"disableAllHooks":true}"#));
+    assert_eq!(after(&args, "--max-budget-usd"), None);
     assert!(args.contains(&"--strict-mcp-config".to_string()) && !args.contains(&"--mcp-config".to_string()));
     assert!(!args.iter().any(|arg| arg.contains("Look at it.")), "the prompt is no argument");
     assert_eq!(launch.input, "Look at it.");
     let schema: Value = serde_json::from_str(after(&args, "--json-schema").unwrap()).unwrap();
     assert!(schema["properties"]["findings"].is_object());
-    assert!(launch.without.iter().any(|name| name == "CLAUDECODE"));
+    for name in ["CLAUDECODE", "OPENAI_API_KEY"] {
+        assert!(launch.without.iter().any(|without| without == name), "{name}");
+    }
+    assert!(!launch.without.iter().any(|name| name.starts_with("ANTHROPIC_")));
     assert_eq!(launch.env["CLAUDE_CODE_DISABLE_ATTACHMENTS"], "1");
 }
 
@@ -343,6 +347,67 @@ fn models_by_job_then_agent_then_size() {
     }
 }
 
+/// The person's own settings of the client: a model, a key, and permissions.
+const OWN: &str = concat!(
+    r#"{"model": "theirs", "apiKeyHelper": "get-key", "permissions": {"allow": ["Edit"], "additionalDirectories": ["/"]}, "#,
+    r#""env": {"ANTHROPIC_BASE_URL": "http://localhost", "API_TIMEOUT_MS": "1", "CLAUDECODE": "1", "OPENAI_API_KEY": "x"}}"#
+);
+
+#[test]
+fn of_the_person_s_settings_it_gets_what_signs_in_and_nothing_that_permits() {
+    let launched = |inherit| {
+        let client = spec(|client| client.inherit = inherit);
+        launch_with(&agent(client), OWN, |order| order.size = Some(Size::Small))
+    };
+    let user = launched(Inherit::User);
+    let (path, settings) = &user.files[0];
+    let own = args(&user);
+    assert_eq!((after(&own, "--settings"), path.starts_with("/beside")), (path.to_str(), true));
+    let settings: Value = serde_json::from_str(settings).unwrap();
+    assert_eq!(
+        settings,
+        json!({"disableAllHooks": true, "apiKeyHelper": "get-key", "model": "theirs"}),
+        "no permissions, and no variables, which may be secrets"
+    );
+    assert_eq!(user.env["ANTHROPIC_BASE_URL"], "http://localhost");
+    assert_eq!(user.env["API_TIMEOUT_MS"], "300000", "ours hold");
+    assert!(!user.env.contains_key("CLAUDECODE") && !user.env.contains_key("OPENAI_API_KEY"));
+    assert!(own.iter().all(|arg| !arg.contains("get-key")), "arguments can be seen by everybody");
+
+    let nothing = launched(Inherit::Nothing);
+    assert!(nothing.files.is_empty() && !nothing.env.contains_key("ANTHROPIC_BASE_URL"));
+    assert_eq!(after(&args(&nothing), "--model"), Some("haiku"));
+
+    // It reads them itself, and all of them; ours hold all the same.
+    let project = launched(Inherit::Project);
+    assert!(project.files.is_empty() && !project.env.contains_key("ANTHROPIC_BASE_URL"));
+    let settings: Value = serde_json::from_str(after(&args(&project), "--settings").unwrap()).unwrap();
+    assert_eq!(settings["env"]["CLAUDE_CODE_DISABLE_ATTACHMENTS"], "1");
+    assert_eq!(settings["disableAllHooks"], true);
+}
+
+#[test]
+fn the_person_s_own_model_comes_before_our_sizes_and_after_all_that_was_set() {
+    let model = |client: ClientSpec| {
+        let launch = launch_with(&agent(client), OWN, |order| order.size = Some(Size::Small));
+        after(&args(&launch), "--model").map(String::from)
+    };
+    assert_eq!(model(ClientSpec::default()).as_deref(), Some("theirs"));
+    assert_eq!(model(spec(|client| client.inherit = Inherit::Project)).as_deref(), Some("theirs"));
+    assert_eq!(model(spec(|client| client.model = Some("set".into()))).as_deref(), Some("set"));
+    assert_eq!(model(spec(|client| client.models.small = Some("set".into()))).as_deref(), Some("set"));
+    assert_eq!(model(spec(|client| client.models.large = Some("big".into()))).as_deref(), Some("haiku"));
+}
+
+#[test]
+fn what_a_task_may_cost_is_told() {
+    for (left, told) in [(Cost::of(1.25), "1.25"), (Cost::of(5.0), "5"), (Cost(0), "0.01")] {
+        let args =
+            args(&launch(&agent(ClientSpec::default()), Job::Review, |order| order.budget = Some(left)));
+        assert_eq!(after(&args, "--max-budget-usd"), Some(told));
+    }
+}
+
 #[test]
 fn talks_settings_and_servers() {
     let session = session(0, 0, 0, None);
@@ -355,7 +420,7 @@ fn talks_settings_and_servers() {
     }));
     assert!(branch.contains(&"--fork-session".to_string()));
     for (inherit, sources) in
-        [(Inherit::Nothing, ""), (Inherit::User, "user"), (Inherit::Project, "user,project,local")]
+        [(Inherit::Nothing, ""), (Inherit::User, ""), (Inherit::Project, "user,project,local")]
     {
         let client = spec(|client| client.inherit = inherit);
         assert_eq!(

@@ -193,7 +193,12 @@ fn a_reviewer_can_only_read() {
     assert_eq!(after(&args, "--output-schema"), path.to_str());
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(schema["additionalProperties"], false);
-    assert!(launch.without.iter().any(|name| name == "CODEX_SANDBOX"));
+    for name in ["CODEX_SANDBOX", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"] {
+        assert!(launch.without.iter().any(|without| without == name), "{name}");
+    }
+    assert!(!launch.without.iter().any(|name| name.starts_with("OPENAI_") || name == "CODEX_API_KEY"));
+    assert_eq!(set(&args, "shell_environment_policy.inherit"), Some(r#""core""#));
+    assert_eq!(set(&args, "shell_environment_policy.ignore_default_excludes"), Some("false"));
 }
 
 #[test]
@@ -205,6 +210,8 @@ fn a_fixer_writes_in_its_copy_alone_and_without_a_sandbox_only_when_that_was_set
     }
     assert_eq!(set(&plain, "sandbox_workspace_write.network_access"), Some("false"));
     assert_eq!(set(&plain, "sandbox_workspace_write.writable_roots"), Some("[]"));
+    assert_eq!(set(&plain, "shell_environment_policy.inherit"), Some(r#""all""#));
+    assert_eq!(set(&plain, "shell_environment_policy.ignore_default_excludes"), Some("false"));
     let bypass = "--dangerously-bypass-approvals-and-sandbox".to_string();
     let client = spec(|client| client.bypass = true);
     assert!(args(&launch(&agent(client.clone()), Job::Fix, |_| {})).contains(&bypass));
