@@ -131,8 +131,18 @@ fn a_client_that_does_not_sum_up_by_model_is_taken_at_its_word() {
 
 #[test]
 fn what_a_plan_paid_for_is_only_notional() {
-    assert!(read("plan", 0).usage.notional);
-    assert!(!read("plain", 0).usage.notional);
+    let plan = fixture("claude", "plan");
+    let notional = |stdout: &str| {
+        let ending = Ending { stdout, ..Ending::default() };
+        decode(driver(ClientSpec::default()), &ending).usage.notional
+    };
+    assert!(notional(&plan));
+    assert!(!notional(&fixture("claude", "plain")));
+    // Beyond a plan's limits it is paid by the token.
+    assert!(!notional(&plan.replace(r#""isUsingOverage":false"#, r#""isUsingOverage":true"#)));
+    // A token for a gateway and Bedrock have no key either, and no plan.
+    let other: Vec<&str> = plan.lines().filter(|line| !line.contains("rate_limit_event")).collect();
+    assert!(!notional(&other.join("\n")));
 }
 
 #[test]
@@ -222,6 +232,55 @@ fn who_was_ended_while_trying_again_says_what_for() {
     assert_eq!(trying("status-529"), Some(FaultKind::Overloaded));
     assert_eq!(trying("connection-refused"), Some(FaultKind::Connection));
     assert_eq!(ended(&fixture("claude", "terminated")), None);
+}
+
+#[test]
+fn a_try_that_failed_is_forgotten_when_the_model_answers() {
+    let tools = fixture("claude", "tools");
+    let worked: Vec<&str> = tools.lines().filter(|line| line.contains(r#""type":"assistant""#)).collect();
+    let retry =
+        r#"{"type":"system","subtype":"api_retry","attempt":1,"error_status":429,"error":"rate_limit"}"#;
+    let synthetic = r#"{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[]}}"#;
+    let limited = || Some(FaultKind::Limited { until_ms: None });
+    for (lines, kind) in [
+        (vec![retry], limited()),
+        (vec![retry, worked[0]], None),
+        (vec![retry, worked[0], worked[1]], None),
+        (vec![retry, worked[0], retry], limited()),
+        (vec![worked[0], retry], limited()),
+        (vec![retry, synthetic], limited()),
+    ] {
+        let stdout = lines.join("\n");
+        let ending = Ending { code: None, stdout: &stdout, ..Ending::default() };
+        let fault = decode(driver(ClientSpec::default()), &ending).fault;
+        assert_eq!(fault.map(|fault| fault.kind), kind, "{stdout}");
+    }
+}
+
+#[test]
+fn what_was_cut_off_has_written_what_was_seen_of_it() {
+    let line = |id: &str, block: Value| {
+        let usage = json!({"input_tokens": 1_000, "output_tokens": 1});
+        let message = json!({"id": id, "model": "m", "content": [block], "usage": usage});
+        json!({"type": "assistant", "message": message}).to_string()
+    };
+    let stdout = [
+        line("one", json!({"type": "text", "text": "x".repeat(400)})),
+        line("one", json!({"type": "tool_use", "name": "Write", "input": {"content": "y".repeat(4_000)}})),
+        line("two", json!({"type": "text", "text": ""})),
+    ];
+    let stdout = stdout.join("\n");
+    let used = |talk| {
+        let ending = Ending { code: None, stdout: &stdout, talk, ..Ending::default() };
+        decode(driver(ClientSpec::default()), &ending).usage
+    };
+    let new = used(Talk::New);
+    assert!(new.estimated && new.input_tokens == 2_000, "{new:?}");
+    assert!((1_100..1_120).contains(&new.output_tokens), "{new:?}");
+    assert_eq!(new.cost, None, "nobody knows its price");
+    let session = session(900, 100, 0, Some(0.01));
+    let cost = used(Talk::GoOn(&session)).cost.unwrap().amount();
+    assert!((0.031..0.0312).contains(&cost), "{cost}");
 }
 
 #[test]

@@ -139,6 +139,28 @@ fn who_was_ended_while_trying_again_says_what_for() {
 }
 
 #[test]
+fn a_try_that_failed_is_forgotten_when_the_model_answers() {
+    let retry =
+        r#"{"type":"error","message":"Reconnecting... 1/5 (unexpected status 429 Too Many Requests: x)"}"#;
+    let item = |step: &str, kind: &str| format!(r#"{{"type":"item.{step}","item":{{"type":"{kind}"}}}}"#);
+    let (ran, said) = (item("started", "command_execution"), item("completed", "agent_message"));
+    let warned = item("completed", "error");
+    let limited = || Some(FaultKind::Limited { until_ms: None });
+    for (lines, kind) in [
+        (vec![retry], limited()),
+        (vec![retry, &ran], None),
+        (vec![retry, &said], None),
+        (vec![retry, &warned], limited()),
+        (vec![&ran, retry], limited()),
+    ] {
+        let stdout = lines.join("\n");
+        let ending = Ending { code: None, stdout: &stdout, ..Ending::default() };
+        let fault = decode(driver(ClientSpec::default()), &ending).fault;
+        assert_eq!(fault.map(|fault| fault.kind), kind, "{stdout}");
+    }
+}
+
+#[test]
 fn a_stream_with_holes_is_read_as_far_as_it_goes() {
     let whole = fixture("codex", "write");
     let lines: Vec<&str> = whole.lines().collect();
