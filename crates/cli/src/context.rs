@@ -178,7 +178,9 @@ impl Context {
                 .todo("start tribunal by its full path")
         })?;
         let codex_servers = crate::clients::codex_servers(&|name| env::var_os(name));
-        Ok(Whereabouts { own_program: own, project: project.root().to_path_buf(), codex_servers })
+        let claude_settings = crate::clients::claude_settings(&|name| env::var_os(name));
+        let project = project.root().to_path_buf();
+        Ok(Whereabouts { own_program: own, project, codex_servers, claude_settings })
     }
 }
 

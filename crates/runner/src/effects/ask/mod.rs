@@ -242,7 +242,6 @@ fn command(
         job: Job::of(role),
         size: task.size,
         budget: task.budget,
-        folder,
         beside: &world.project.desk(&world.run, key).join(BESIDE),
         talk,
     };
