@@ -110,8 +110,8 @@ pub(crate) async fn probe(client: &Client, program: &Path, manner: &Manner<'_>) 
                     None => probed(State::NotSignedIn, None),
                 },
                 SignIn::Unknown => {
-                    let last = said.stderr.lines().chain(said.stdout.lines()).map(str::trim);
-                    let last = last.filter(|line| !line.is_empty()).last().map(|line| cut(line, 120));
+                    let mut last = said.stderr.lines().chain(said.stdout.lines()).map(str::trim);
+                    let last = last.rfind(|line| !line.is_empty()).map(|line| cut(line, 120));
                     let last = last.map(|line| format!(": {line}")).unwrap_or_default();
                     let why = format!("{question} does not say who is signed in{last}");
                     probed(State::Unsure { why }, None)
