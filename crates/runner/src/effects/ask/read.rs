@@ -47,7 +47,8 @@ pub(super) fn read(
     let fault = fault(world, (agent, task), (&ended, &stderr), &decoded);
     let mut usage = decoded.usage;
     // Who could not even begin was paid nothing.
-    let idle = !decoded.active && fault.as_ref().is_some_and(Fault::is_environment);
+    let outside = fault.as_ref().is_some_and(Fault::is_environment);
+    let idle = !decoded.active && fault.is_some() && (outside || agent.driver.client().is_some());
     if usage == Usage::default() && !idle {
         usage = Usage::estimate(prompt_bytes, stdout.len());
     }
