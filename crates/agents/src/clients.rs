@@ -46,7 +46,6 @@ pub struct Known {
     pub id: &'static str,
     pub name: &'static str,
     pub program: &'static str,
-    pub version_args: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,7 +93,10 @@ pub const CLIENTS: &[Client] = &[
             key("CLAUDE_CODE_OAUTH_TOKEN", true),
         ],
         can: &[
-            ("reviewers read only", "no tool that writes or runs anything is offered"),
+            (
+                "reviewers read only",
+                "no tool that writes or runs anything is offered, beside MCP servers you set",
+            ),
             ("fixers write", "files in the private copy; no commands unless allowed"),
             ("answer form", "--json-schema"),
             ("sessions", "--resume, --fork-session"),
@@ -116,7 +118,7 @@ pub const CLIENTS: &[Client] = &[
         sign_in: "codex login",
         keys: &[key("CODEX_API_KEY", false)],
         can: &[
-            ("reviewers read only", "its sandbox, read-only"),
+            ("reviewers read only", "its sandbox, read-only, beside MCP servers you set"),
             ("fixers write", "its sandbox, the private copy only, no network"),
             ("answer form", "--output-schema"),
             ("sessions", "exec resume, exec fork"),
@@ -135,7 +137,7 @@ pub const WITHOUT_DRIVER: &[Known] = &[
 ];
 
 const fn known(id: &'static str, name: &'static str, program: &'static str) -> Known {
-    Known { id, name, program, version_args: &["--version"] }
+    Known { id, name, program }
 }
 
 /// The client behind a driver; none: it has none.

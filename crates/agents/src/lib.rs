@@ -12,6 +12,7 @@ pub mod answer;
 pub mod clients;
 pub mod driver;
 pub mod faults;
+mod json;
 pub mod limits;
 pub mod prompt;
 pub mod replay;

@@ -25,7 +25,7 @@ pub fn reset_ms(message: &str, clock: &Clock) -> Option<u64> {
     let found = epoch(&tokens, clock)
         .or_else(|| timestamp(message, clock))
         .or_else(|| in_a_while(&tokens, clock))
-        .or_else(|| at_a_time(&tokens, clock))?;
+        .or_else(|| at_a_time(message, &tokens, clock))?;
     (clock.now_ms..=clock.now_ms.saturating_add(FARTHEST_MS)).contains(&found).then_some(found)
 }
 
@@ -94,10 +94,10 @@ fn in_a_while(tokens: &[String], clock: &Clock) -> Option<u64> {
 }
 
 /// `resets 5pm`, `resets Nov 17, 2pm (UTC)`, `try again at Nov 20th, 2026 9:11 AM`.
-fn at_a_time(tokens: &[String], clock: &Clock) -> Option<u64> {
+fn at_a_time(message: &str, tokens: &[String], clock: &Clock) -> Option<u64> {
     let anchors = ["reset", "resets", "resetting", "at", "until", "after", "on"];
     let starts = tokens.iter().enumerate().filter(|(_, token)| anchors.contains(&token.as_str()));
-    starts.map(|(at, _)| at + 1).find_map(|start| When::read(&tokens[start..])?.next(clock))
+    starts.map(|(at, _)| at + 1).find_map(|start| When::read(message, &tokens[start..])?.next(clock))
 }
 
 /// A day, a time of it, and where it is meant, as far as they were said.
@@ -117,7 +117,7 @@ enum Day {
 }
 
 impl When {
-    fn read(mut rest: &[String]) -> Option<When> {
+    fn read(message: &str, mut rest: &[String]) -> Option<When> {
         let fillers = ["at", "on", "by", "around", "about", "next", "time", "is", "your", "local"];
         let mut when = When::default();
         while let Some(token) = rest.first() {
@@ -133,10 +133,9 @@ impl When {
             {
                 when.time = Some(time);
                 taken
-            } else if when.time.is_some()
-                && let Some(zone) = zone(token)
-            {
-                when.zone = Some(zone);
+            } else if when.time.is_some() && is_zone(message, token) {
+                // One that is not understood leaves the whole time open.
+                when.zone = Some(zone(token)?);
                 break;
             } else {
                 break;
@@ -167,6 +166,10 @@ impl When {
             Some(Day::Tomorrow) => later(1)?,
             Some(Day::Week(weekday)) => {
                 let days = i64::from(today.weekday().until(weekday));
+                // In the course of today, and nobody said when.
+                if days == 0 && self.time.is_none() {
+                    return None;
+                }
                 Some(later(days)?).filter(|at| !past(at)).or_else(|| later(days + 7))?
             }
             Some(Day::Month { month, day, year }) => {
@@ -234,6 +237,20 @@ fn time(rest: &[String]) -> Option<(Time, usize)> {
         None => hour,
     };
     Some((Time::new(hour, minute, 0, 0).ok()?, 1 + usize::from(beside.is_some())))
+}
+
+/// Whether a word behind a time says where it is meant, understood or not: people shout the names of zones.
+fn is_zone(message: &str, token: &str) -> bool {
+    let shouted = |word: &str| {
+        (2..=5).contains(&word.len())
+            && word.bytes().all(|b| b.is_ascii_uppercase())
+            && word.eq_ignore_ascii_case(token)
+    };
+    token.contains('/')
+        || token.starts_with("utc")
+        || token.starts_with("gmt")
+        || words::abbreviated_zone(token).is_some()
+        || message.split(|c: char| !c.is_ascii_alphanumeric()).any(shouted)
 }
 
 fn zone(token: &str) -> Option<TimeZone> {

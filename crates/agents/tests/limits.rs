@@ -41,6 +41,9 @@ fn reset_times_in_all_their_wordings() {
         ("resets Mon 9am", "2026-11-16T08:00:00Z"),
         ("resets Sunday at 9 a.m.", "2026-11-22T08:00:00Z"),
         ("Resets Sunday at 18:00", "2026-11-15T17:00:00Z"),
+        ("resets 5pm (JST)", "2026-11-16T08:00:00Z"),
+        ("resets at 18:00 UTC-5", "2026-11-15T23:00:00Z"),
+        ("resets on Monday", "2026-11-15T23:00:00Z"),
         ("resets tomorrow at 00:15", "2026-11-15T23:15:00Z"),
         ("resets on 17 November, 14:00 UTC", "2026-11-17T14:00:00Z"),
         ("resets 12am", "2026-11-15T23:00:00Z"),
@@ -86,6 +89,12 @@ fn what_says_no_time_has_none() {
         "resets 13pm",
         "resets 25:00",
         "resets Nov 31, 2pm",
+        // A place that nobody here knows: hours off would be worse than a guess.
+        "resets 5pm (XYZ)",
+        "resets 5pm (Mars/Olympus)",
+        "resets 5pm UTC+5:30",
+        // It is Sunday: today, at whatever time.
+        "resets on Sunday",
         // Already over, or too far away to be meant.
         "usage limit reached|1694780000",
         "resets 2026-11-14T14:00:00Z",

@@ -101,6 +101,13 @@ pub(crate) fn codex_servers(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<
     tribunal_agents::driver::codex_servers_in(&settings)
 }
 
+/// The text of the person's own settings of Claude Code.
+pub(crate) fn claude_settings(variable: &dyn Fn(&str) -> Option<OsString>) -> String {
+    let claude = CLIENTS.iter().find(|client| client.id == "claude-code");
+    let file = claude.and_then(|claude| home(claude, variable)).map(|home| home.join("settings.json"));
+    file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default()
+}
+
 /// A client that signed out may leave an empty file behind.
 fn is_filled(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 2)

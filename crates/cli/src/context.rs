@@ -17,6 +17,7 @@ use tribunal_store::{Store, StoreError};
 use crate::{
     Colour, clients,
     complaint::{Complaint, ENVIRONMENT},
+    probe::ask_sign_in,
     settings::{Given, PREFIX, Wishes},
 };
 
@@ -139,7 +140,7 @@ impl Context {
             base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"));
         let given = Given { user_file, variables: variables.collect(), flags: Vec::new() };
         let clients = clients::look(&|name| self.variable(name));
-        Wishes { given, paced: self.interactive && !self.json, clients }
+        Wishes { given, paced: self.interactive && !self.json, clients, ask: Some(ask_sign_in) }
     }
 
     /// A variable of the environment.
@@ -177,7 +178,9 @@ impl Context {
                 .todo("start tribunal by its full path")
         })?;
         let codex_servers = crate::clients::codex_servers(&|name| env::var_os(name));
-        Ok(Whereabouts { own_program: own, project: project.root().to_path_buf(), codex_servers })
+        let claude_settings = crate::clients::claude_settings(&|name| env::var_os(name));
+        let project = project.root().to_path_buf();
+        Ok(Whereabouts { own_program: own, project, codex_servers, claude_settings })
     }
 }
 

@@ -10,6 +10,7 @@ mod complaint;
 mod context;
 mod detach;
 mod documents;
+mod probe;
 mod running;
 mod settings;
 mod several;

@@ -1,8 +1,6 @@
 //! Taking a run from its start to its last line: runtime, view, interrupts. Shared by all commands that run; several of one
 //! command are dealt with in [`crate::several`].
 
-use std::num::NonZeroUsize;
-
 use tokio::{
     runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
@@ -10,12 +8,13 @@ use tokio::{
 };
 use tribunal_core::{ids::RunId, settings::Settings};
 use tribunal_report::Mode;
-use tribunal_runner::{Project, Runner, Seen, Shared, Stop, mask::Masker};
+use tribunal_runner::{Project, Rate, Runner, Seen, Shared, Stop, mask::Masker};
 
 use crate::{
     build::VERSION,
     complaint::{Complaint, ENVIRONMENT},
     context::Context,
+    settings::Share,
     view::View,
 };
 
@@ -41,8 +40,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// `agents`: at work at the same time, of all runs together.
-    pub fn new(context: &Context, agents: NonZeroUsize) -> Result<Engine, Complaint> {
+    pub fn new(context: &Context, share: Share) -> Result<Engine, Complaint> {
         enough_room()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -56,7 +54,13 @@ impl Engine {
                 runtime.spawn(interrupts(signals, say.clone()));
             }
         }
-        Ok(Engine { runtime, say, masker: context.masker(), shared: Shared::new(agents) })
+        let shared = Shared::new(share.agents);
+        // Without a home nobody can count.
+        let shared = match context.state_home() {
+            Ok(home) => shared.counted(Rate { file: home.join("calls"), per_hour: share.calls }),
+            Err(_) => shared,
+        };
+        Ok(Engine { runtime, say, masker: context.masker(), shared })
     }
 
     /// Whether nothing new is to start.
@@ -117,9 +121,9 @@ pub(crate) fn execute(
     project: Project,
     job: Job,
     mode: Option<Mode>,
-    agents: NonZeroUsize,
+    share: Share,
 ) -> Result<Ended, Complaint> {
-    let engine = Engine::new(context, agents)?;
+    let engine = Engine::new(context, share)?;
     let view = View::new(context, mode);
     engine.drive(async |engine| engine.run(context, (project, job), &view, &mut |_| {}).await)
 }

@@ -49,7 +49,7 @@ type Lane<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Gives the worst exit code. One that cannot start, or breaks, does not keep the others from running.
 pub(crate) fn execute_several(context: &Context, all: Vec<Work>, share: Share) -> Result<u8, Complaint> {
-    let engine = Engine::new(context, share.agents)?;
+    let engine = Engine::new(context, share)?;
     let subjects: Vec<String> = all.iter().map(|work| work.settings.subject.title()).collect();
     let lanes = share.jobs.get();
     let names: Vec<String> = all.iter().map(|work| work.settings.subject.slug()).collect();

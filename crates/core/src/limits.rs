@@ -214,7 +214,9 @@ impl Spent {
             Some(cost) => {
                 self.cost += cost;
                 if usage.notional {
+                    // Nobody pays it, so it is the tokens that are limited.
                     self.notional += cost;
+                    self.uncosted_tokens = self.uncosted_tokens.saturating_add(usage.weighted());
                 }
             }
             None => self.uncosted_tokens = self.uncosted_tokens.saturating_add(usage.weighted()),
@@ -233,6 +235,11 @@ impl Spent {
             Tried::CannotWork => 2,
         };
         *self.failing.entry(agent.clone()).or_default() += more;
+    }
+
+    /// What somebody pays.
+    fn paid(&self) -> Cost {
+        Cost(self.cost.0.saturating_sub(self.notional.0))
     }
 
     /// How often each amount may be used.
@@ -283,7 +290,7 @@ impl Left {
 
 /// What may still be spent.
 pub fn cost_left(limits: &Limits, spent: &Spent) -> Cost {
-    Cost(limits.cost.0.saturating_mul(u64::from(spent.shares())).saturating_sub(spent.cost.0))
+    Cost(limits.cost.0.saturating_mul(u64::from(spent.shares())).saturating_sub(spent.paid().0))
 }
 
 /// A run keeps this much of its time for itself, to close in good order.
@@ -342,8 +349,8 @@ pub fn budget(limits: &Limits, spent: &Spent) -> Option<Ending> {
     let many = u64::from(spent.shares());
     let cost = Cost(limits.cost.0.saturating_mul(many));
     let tokens = limits.tokens.saturating_mul(many);
-    let (reason, used, of) = if spent.cost >= cost {
-        (Reason::Cost, format!("{}", spent.cost), format!("{cost}"))
+    let (reason, used, of) = if spent.paid() >= cost {
+        (Reason::Cost, format!("{}", spent.paid()), format!("{cost}"))
     } else if spent.uncosted_tokens >= tokens {
         (Reason::Tokens, format!("{}", spent.uncosted_tokens), format!("{tokens}"))
     } else {
@@ -426,6 +433,22 @@ mod tests {
         assert_eq!((spent.uncosted_tokens, spent.tokens, spent.cost), (250, 257, Cost::of(0.25)));
         spent.add(&Usage { cost: Some(Cost::of(0.5)), notional: true, ..Usage::default() });
         assert_eq!((spent.cost, spent.notional), (Cost::of(0.75), Cost::of(0.5)));
+    }
+
+    #[test]
+    fn what_a_subscription_paid_for_is_limited_by_its_tokens() {
+        let mut spent = Spent::default();
+        let usage = |tokens| Usage {
+            input_tokens: tokens,
+            cost: Some(Cost::of(50.0)),
+            notional: true,
+            ..Usage::default()
+        };
+        spent.add(&usage(600_000));
+        assert_eq!(reason(spent.clone(), 0, 0), None);
+        assert_eq!(cost_left(&Limits::default(), &spent), Limits::default().cost);
+        spent.add(&usage(600_000));
+        assert_eq!(reason(spent, 0, 0), Some(Reason::Tokens));
     }
 
     #[test]

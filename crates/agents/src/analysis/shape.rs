@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::block::{self, Block};
+use crate::json::{self, list, text};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -91,16 +92,7 @@ fn objects(output: &str) -> impl Iterator<Item = Value> {
         _ => Vec::new(),
     };
     let lines = if list.is_empty() { output } else { "" };
-    let lines = lines.lines().filter(|line| line.trim_start().starts_with('{'));
-    list.into_iter().chain(lines.filter_map(|line| serde_json::from_str(line).ok()))
-}
-
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    list.into_iter().chain(json::objects(lines))
 }
 
 impl Spoken {

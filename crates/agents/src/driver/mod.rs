@@ -38,8 +38,6 @@ pub struct Order<'a> {
     pub size: Option<Size>,
     /// What it may cost.
     pub budget: Option<Cost>,
-    /// Where it works.
-    pub folder: &'a Path,
     /// A folder of ours outside of it, for files that a client is pointed at.
     pub beside: &'a Path,
     pub talk: Talk<'a>,
@@ -131,9 +129,6 @@ pub enum AgentEvent {
     Changed {
         path: String,
     },
-    Usage {
-        usage: Usage,
-    },
     Denied {
         tool: String,
     },
@@ -160,7 +155,7 @@ impl AgentEvent {
             AgentEvent::Denied { tool } => Some(format!("was denied {tool}")),
             AgentEvent::Retrying { why } => Some(format!("tries again: {why}")),
             AgentEvent::Failed { why } => Some(why.clone()),
-            AgentEvent::Session { .. } | AgentEvent::Usage { .. } | AgentEvent::Answered => None,
+            AgentEvent::Session { .. } | AgentEvent::Answered => None,
         }
     }
 }
@@ -174,6 +169,8 @@ pub struct Whereabouts {
     pub project: PathBuf,
     /// MCP servers in the person's own settings of Codex, by name: it has no flag that leaves them all out.
     pub codex_servers: Vec<String>,
+    /// The text of the person's own settings of Claude Code: only a part of it is taken. Empty: there are none.
+    pub claude_settings: String,
 }
 
 /// Names the task to the process: scripts choose their part by it, and a later sweep knows its own by it.
@@ -184,9 +181,15 @@ pub fn launch(agent: &AgentSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
     let mut launch = match &agent.driver {
         DriverSpec::Command { argv } => command::launch(argv, order),
         DriverSpec::Replay { script, paced } => replay::launch(script, *paced, order, at),
-        DriverSpec::ClaudeCode(client) => claude::launch(agent, client, order),
+        DriverSpec::ClaudeCode(client) => claude::launch(agent, client, order, at),
         DriverSpec::Codex(client) => codex::launch(agent, client, order, at),
     };
+    // Its folder is a copy: a program that is named by a path is the project's.
+    if let Some(program) = agent.driver.client().and_then(|client| client.program.as_ref())
+        && program.contains('/')
+    {
+        launch.program = at.project.join(program).into_os_string();
+    }
     launch.env.insert(TASK_VARIABLE.to_string(), task);
     launch
 }

@@ -1,6 +1,5 @@
 //! What the drivers of clients have in common: models, the standing text, what a talk has used, how a client ended.
 
-use serde_json::Value;
 use tribunal_core::{
     client::ClientSpec,
     fault::{Fault, FaultKind},
@@ -11,8 +10,10 @@ use tribunal_core::{
 
 use super::{Finished, Order, Talk};
 
+const MOST_DENIALS: usize = 10;
+
 /// By these, a session that started us would reach into the clients that we start.
-pub(super) const LEAKS: &[&str] = &[
+const LEAKS: &[&str] = &[
     "CLAUDECODE",
     "CLAUDE_CODE_CHILD_SESSION",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -29,9 +30,16 @@ pub(super) const LEAKS: &[&str] = &[
     "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
     "CODEX_SANDBOX",
     "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_SESSION_ID",
     "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
     "MESSAGING_TOKEN",
 ];
+
+/// What a client must not see of our environment: that, and what signs in to other vendors.
+pub(super) fn without(foreign: &[&str]) -> Vec<String> {
+    LEAKS.iter().chain(foreign).map(|name| (*name).to_string()).collect()
+}
 
 /// What every client is told beside its task.
 pub(super) const STANDING: &str = "You work unattended: nobody can answer a question or grant a permission, so decide for \
@@ -45,24 +53,6 @@ pub(super) fn model<'a>(agent: &'a AgentSpec, client: &'a ClientSpec, order: &Or
     duty.or(client.model.as_deref()).or_else(sized)
 }
 
-/// Lines that are objects. Anything else in between is overlooked, and so is a last line that was cut off.
-pub(super) fn objects(output: &str) -> impl Iterator<Item = Value> {
-    let lines = output.lines().filter(|line| line.trim_start().starts_with('{'));
-    lines.filter_map(|line| serde_json::from_str(line).ok())
-}
-
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(super) fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-pub(super) fn count(value: &Value, name: &str) -> u64 {
-    value.get(name).and_then(Value::as_u64).unwrap_or_default()
-}
-
 /// What a task used and what its talk has used by now, from what the client counted over the whole talk.
 pub(super) fn since(counted: Usage, talk: Talk<'_>) -> (Usage, Usage) {
     let Some(before) = talk.session().map(|session| session.total) else { return (counted, counted) };
@@ -70,19 +60,42 @@ pub(super) fn since(counted: Usage, talk: Talk<'_>) -> (Usage, Usage) {
         && counted.output_tokens >= before.output_tokens
         && counted.cached_tokens >= before.cached_tokens
         && counted.cost >= before.cost;
-    if !grown {
+    if !grown && !before.estimated {
         // It began to count anew.
         return (counted, before.plus(counted));
     }
-    let cost = counted.cost.map(|Cost(now)| Cost(now - before.cost.map_or(0, |Cost(cost)| cost)));
+    // Less than before: what was estimated for a task that was cut off was too much.
+    let cost =
+        counted.cost.map(|Cost(now)| Cost(now.saturating_sub(before.cost.map_or(0, |Cost(cost)| cost))));
     let used = Usage {
-        input_tokens: counted.input_tokens - before.input_tokens,
-        output_tokens: counted.output_tokens - before.output_tokens,
-        cached_tokens: counted.cached_tokens - before.cached_tokens,
+        input_tokens: counted.input_tokens.saturating_sub(before.input_tokens),
+        output_tokens: counted.output_tokens.saturating_sub(before.output_tokens),
+        cached_tokens: counted.cached_tokens.saturating_sub(before.cached_tokens),
         cost,
         ..counted
     };
     (used, counted)
+}
+
+/// What it costs if it costs what the talk has cost so far; none: nobody knows.
+pub(super) fn by_the_talk(used: &Usage, talk: Talk<'_>) -> Option<Cost> {
+    let total = talk.session()?.total;
+    let (Cost(cost), tokens) = (total.cost?, total.weighted());
+    (tokens > 0).then(|| Cost::of(Cost(cost).amount() / tokens as f64 * used.weighted() as f64))
+}
+
+/// Remarks on what a client was denied: a few of them tell it.
+pub(super) fn denials(denied: &[String]) -> Vec<String> {
+    let told = denied.iter().take(MOST_DENIALS).map(|denied| format!("was denied {denied}"));
+    let more = denied.len().saturating_sub(MOST_DENIALS);
+    told.chain((more > 0).then(|| format!("was denied {more} more"))).collect()
+}
+
+/// Each once.
+pub(super) fn note(denied: &mut Vec<String>, what: String) {
+    if !denied.contains(&what) {
+        denied.push(what);
+    }
 }
 
 /// What went wrong with a client that ended without a last word. `trying`: what it had been trying again for.
@@ -131,5 +144,34 @@ mod tests {
             // A client that counts anew is taken at its word, and the talk's sum grows all the same.
             assert_eq!(since(usage(60, 0.25), talk), (usage(60, 0.25), usage(160, 0.75)));
         }
+    }
+
+    #[test]
+    fn what_was_estimated_too_high_is_not_paid_again() {
+        let total = Usage { estimated: true, ..usage(100, 0.5) };
+        let session = Session { id: "s".into(), total, at_ms: 0 };
+        assert_eq!(since(usage(90, 0.45), Talk::GoOn(&session)), (usage(0, 0.0), usage(90, 0.45)));
+        assert_eq!(since(usage(110, 0.55), Talk::GoOn(&session)), (usage(10, 0.05), usage(110, 0.55)));
+    }
+
+    #[test]
+    fn a_price_is_known_from_the_talk_or_not_at_all() {
+        let session = |total| Session { id: "s".into(), total, at_ms: 0 };
+        let used = usage(20, 0.0);
+        assert_eq!(by_the_talk(&used, Talk::New), None);
+        assert_eq!(by_the_talk(&used, Talk::GoOn(&session(usage(100, 0.5)))), Some(Cost::of(0.1)));
+        assert_eq!(by_the_talk(&used, Talk::GoOn(&session(usage(0, 0.5)))), None);
+        let untold = Usage { cost: None, ..usage(100, 0.5) };
+        assert_eq!(by_the_talk(&used, Talk::GoOn(&session(untold))), None);
+    }
+
+    #[test]
+    fn many_denials_are_a_few_lines() {
+        let mut denied = Vec::new();
+        (0..13).chain(0..13).for_each(|file| note(&mut denied, format!("Write {file}")));
+        let remarks = denials(&denied);
+        assert_eq!((remarks.len(), remarks[9].as_str()), (11, "was denied Write 9"));
+        assert_eq!(remarks[10], "was denied 3 more");
+        assert!(denials(&[]).is_empty());
     }
 }

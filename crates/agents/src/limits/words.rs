@@ -121,12 +121,21 @@ pub(super) fn month(word: &str) -> Option<i8> {
     i8::try_from(at + 1).ok()
 }
 
-/// Hours from UTC of the abbreviations that clients use.
+/// Hours from UTC of the abbreviations that clients use, and of `UTC+2`.
 pub(super) fn abbreviated_zone(word: &str) -> Option<i8> {
+    let from_utc = word.strip_prefix("utc").or_else(|| word.strip_prefix("gmt")).unwrap_or_default();
+    if let Some(hours) = from_utc.strip_prefix(['+', '-']) {
+        let hours: i8 = number(hours).filter(|hours| *hours <= 14)?;
+        return Some(if from_utc.starts_with('-') { -hours } else { hours });
+    }
     Some(match word {
         "utc" | "gmt" | "z" => 0,
         "bst" | "cet" => 1,
-        "cest" => 2,
+        "cest" | "eet" => 2,
+        "eest" | "msk" => 3,
+        "jst" | "kst" => 9,
+        "aest" => 10,
+        "aedt" => 11,
         "edt" => -4,
         "est" | "cdt" => -5,
         "cst" | "mdt" => -6,

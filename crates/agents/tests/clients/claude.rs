@@ -1,6 +1,6 @@
 //! Claude Code.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tribunal_agents::driver::{AgentEvent, Decoded, Talk, events, unknown_tools};
 use tribunal_core::{
     client::{ClientSpec, Duty, Inherit, Job, Server, Size},
@@ -9,7 +9,7 @@ use tribunal_core::{
     settings::{AgentSpec, DriverSpec},
 };
 
-use crate::common::{Ending, NOW_MS, after, args, decode, fixture, launch, session, spec};
+use crate::common::{Ending, NOW_MS, after, args, decode, fixture, launch, launch_with, session, spec};
 
 fn read(name: &str, code: i32) -> Decoded {
     let stdout = fixture("claude", name);
@@ -131,8 +131,18 @@ fn a_client_that_does_not_sum_up_by_model_is_taken_at_its_word() {
 
 #[test]
 fn what_a_plan_paid_for_is_only_notional() {
-    assert!(read("plan", 0).usage.notional);
-    assert!(!read("plain", 0).usage.notional);
+    let plan = fixture("claude", "plan");
+    let notional = |stdout: &str| {
+        let ending = Ending { stdout, ..Ending::default() };
+        decode(driver(ClientSpec::default()), &ending).usage.notional
+    };
+    assert!(notional(&plan));
+    assert!(!notional(&fixture("claude", "plain")));
+    // Beyond a plan's limits it is paid by the token.
+    assert!(!notional(&plan.replace(r#""isUsingOverage":false"#, r#""isUsingOverage":true"#)));
+    // A token for a gateway and Bedrock have no key either, and no plan.
+    let other: Vec<&str> = plan.lines().filter(|line| !line.contains("rate_limit_event")).collect();
+    assert!(!notional(&other.join("\n")));
 }
 
 #[test]
@@ -225,6 +235,55 @@ fn who_was_ended_while_trying_again_says_what_for() {
 }
 
 #[test]
+fn a_try_that_failed_is_forgotten_when_the_model_answers() {
+    let tools = fixture("claude", "tools");
+    let worked: Vec<&str> = tools.lines().filter(|line| line.contains(r#""type":"assistant""#)).collect();
+    let retry =
+        r#"{"type":"system","subtype":"api_retry","attempt":1,"error_status":429,"error":"rate_limit"}"#;
+    let synthetic = r#"{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[]}}"#;
+    let limited = || Some(FaultKind::Limited { until_ms: None });
+    for (lines, kind) in [
+        (vec![retry], limited()),
+        (vec![retry, worked[0]], None),
+        (vec![retry, worked[0], worked[1]], None),
+        (vec![retry, worked[0], retry], limited()),
+        (vec![worked[0], retry], limited()),
+        (vec![retry, synthetic], limited()),
+    ] {
+        let stdout = lines.join("\n");
+        let ending = Ending { code: None, stdout: &stdout, ..Ending::default() };
+        let fault = decode(driver(ClientSpec::default()), &ending).fault;
+        assert_eq!(fault.map(|fault| fault.kind), kind, "{stdout}");
+    }
+}
+
+#[test]
+fn what_was_cut_off_has_written_what_was_seen_of_it() {
+    let line = |id: &str, block: Value| {
+        let usage = json!({"input_tokens": 1_000, "output_tokens": 1});
+        let message = json!({"id": id, "model": "m", "content": [block], "usage": usage});
+        json!({"type": "assistant", "message": message}).to_string()
+    };
+    let stdout = [
+        line("one", json!({"type": "text", "text": "x".repeat(400)})),
+        line("one", json!({"type": "tool_use", "name": "Write", "input": {"content": "y".repeat(4_000)}})),
+        line("two", json!({"type": "text", "text": ""})),
+    ];
+    let stdout = stdout.join("\n");
+    let used = |talk| {
+        let ending = Ending { code: None, stdout: &stdout, talk, ..Ending::default() };
+        decode(driver(ClientSpec::default()), &ending).usage
+    };
+    let new = used(Talk::New);
+    assert!(new.estimated && new.input_tokens == 2_000, "{new:?}");
+    assert!((1_100..1_120).contains(&new.output_tokens), "{new:?}");
+    assert_eq!(new.cost, None, "nobody knows its price");
+    let session = session(900, 100, 0, Some(0.01));
+    let cost = used(Talk::GoOn(&session)).cost.unwrap().amount();
+    assert!((0.031..0.0312).contains(&cost), "{cost}");
+}
+
+#[test]
 fn a_stream_with_holes_is_read_as_far_as_it_goes() {
     let whole = fixture("claude", "tools");
     let lines: Vec<&str> = whole.lines().collect();
@@ -292,14 +351,18 @@ fn a_reviewer_can_only_read() {
     assert_eq!(after(&args, "--tools"), Some("Read,Grep,Glob"));
     assert_eq!(after(&args, "--permission-mode"), Some("dontAsk"));
     assert_eq!(after(&args, "--model"), None);
-    assert_eq!(after(&args, "--setting-sources"), Some("user"));
+    assert_eq!(after(&args, "--setting-sources"), Some(""));
     assert_eq!(after(&args, "--settings"), Some(r#"{"disableAllHooks":true}"#));
+    assert_eq!(after(&args, "--max-budget-usd"), None);
     assert!(args.contains(&"--strict-mcp-config".to_string()) && !args.contains(&"--mcp-config".to_string()));
     assert!(!args.iter().any(|arg| arg.contains("Look at it.")), "the prompt is no argument");
     assert_eq!(launch.input, "Look at it.");
     let schema: Value = serde_json::from_str(after(&args, "--json-schema").unwrap()).unwrap();
     assert!(schema["properties"]["findings"].is_object());
-    assert!(launch.without.iter().any(|name| name == "CLAUDECODE"));
+    for name in ["CLAUDECODE", "OPENAI_API_KEY"] {
+        assert!(launch.without.iter().any(|without| without == name), "{name}");
+    }
+    assert!(!launch.without.iter().any(|name| name.starts_with("ANTHROPIC_")));
     assert_eq!(launch.env["CLAUDE_CODE_DISABLE_ATTACHMENTS"], "1");
 }
 
@@ -343,6 +406,67 @@ fn models_by_job_then_agent_then_size() {
     }
 }
 
+/// The person's own settings of the client: a model, a key, and permissions.
+const OWN: &str = concat!(
+    r#"{"model": "theirs", "apiKeyHelper": "get-key", "permissions": {"allow": ["Edit"], "additionalDirectories": ["/"]}, "#,
+    r#""env": {"ANTHROPIC_BASE_URL": "http://localhost", "API_TIMEOUT_MS": "1", "CLAUDECODE": "1", "OPENAI_API_KEY": "x"}}"#
+);
+
+#[test]
+fn of_the_person_s_settings_it_gets_what_signs_in_and_nothing_that_permits() {
+    let launched = |inherit| {
+        let client = spec(|client| client.inherit = inherit);
+        launch_with(&agent(client), OWN, |order| order.size = Some(Size::Small))
+    };
+    let user = launched(Inherit::User);
+    let (path, settings) = &user.files[0];
+    let own = args(&user);
+    assert_eq!((after(&own, "--settings"), path.starts_with("/beside")), (path.to_str(), true));
+    let settings: Value = serde_json::from_str(settings).unwrap();
+    assert_eq!(
+        settings,
+        json!({"disableAllHooks": true, "apiKeyHelper": "get-key", "model": "theirs"}),
+        "no permissions, and no variables, which may be secrets"
+    );
+    assert_eq!(user.env["ANTHROPIC_BASE_URL"], "http://localhost");
+    assert_eq!(user.env["API_TIMEOUT_MS"], "300000", "ours hold");
+    assert!(!user.env.contains_key("CLAUDECODE") && !user.env.contains_key("OPENAI_API_KEY"));
+    assert!(own.iter().all(|arg| !arg.contains("get-key")), "arguments can be seen by everybody");
+
+    let nothing = launched(Inherit::Nothing);
+    assert!(nothing.files.is_empty() && !nothing.env.contains_key("ANTHROPIC_BASE_URL"));
+    assert_eq!(after(&args(&nothing), "--model"), Some("haiku"));
+
+    // It reads them itself, and all of them; ours hold all the same.
+    let project = launched(Inherit::Project);
+    assert!(project.files.is_empty() && !project.env.contains_key("ANTHROPIC_BASE_URL"));
+    let settings: Value = serde_json::from_str(after(&args(&project), "--settings").unwrap()).unwrap();
+    assert_eq!(settings["env"]["CLAUDE_CODE_DISABLE_ATTACHMENTS"], "1");
+    assert_eq!(settings["disableAllHooks"], true);
+}
+
+#[test]
+fn the_person_s_own_model_comes_before_our_sizes_and_after_all_that_was_set() {
+    let model = |client: ClientSpec| {
+        let launch = launch_with(&agent(client), OWN, |order| order.size = Some(Size::Small));
+        after(&args(&launch), "--model").map(String::from)
+    };
+    assert_eq!(model(ClientSpec::default()).as_deref(), Some("theirs"));
+    assert_eq!(model(spec(|client| client.inherit = Inherit::Project)).as_deref(), Some("theirs"));
+    assert_eq!(model(spec(|client| client.model = Some("set".into()))).as_deref(), Some("set"));
+    assert_eq!(model(spec(|client| client.models.small = Some("set".into()))).as_deref(), Some("set"));
+    assert_eq!(model(spec(|client| client.models.large = Some("big".into()))).as_deref(), Some("haiku"));
+}
+
+#[test]
+fn what_a_task_may_cost_is_told() {
+    for (left, told) in [(Cost::of(1.25), "1.25"), (Cost::of(5.0), "5"), (Cost(0), "0.01")] {
+        let args =
+            args(&launch(&agent(ClientSpec::default()), Job::Review, |order| order.budget = Some(left)));
+        assert_eq!(after(&args, "--max-budget-usd"), Some(told));
+    }
+}
+
 #[test]
 fn talks_settings_and_servers() {
     let session = session(0, 0, 0, None);
@@ -355,7 +479,7 @@ fn talks_settings_and_servers() {
     }));
     assert!(branch.contains(&"--fork-session".to_string()));
     for (inherit, sources) in
-        [(Inherit::Nothing, ""), (Inherit::User, "user"), (Inherit::Project, "user,project,local")]
+        [(Inherit::Nothing, ""), (Inherit::User, ""), (Inherit::Project, "user,project,local")]
     {
         let client = spec(|client| client.inherit = inherit);
         assert_eq!(

@@ -139,6 +139,28 @@ fn who_was_ended_while_trying_again_says_what_for() {
 }
 
 #[test]
+fn a_try_that_failed_is_forgotten_when_the_model_answers() {
+    let retry =
+        r#"{"type":"error","message":"Reconnecting... 1/5 (unexpected status 429 Too Many Requests: x)"}"#;
+    let item = |step: &str, kind: &str| format!(r#"{{"type":"item.{step}","item":{{"type":"{kind}"}}}}"#);
+    let (ran, said) = (item("started", "command_execution"), item("completed", "agent_message"));
+    let warned = item("completed", "error");
+    let limited = || Some(FaultKind::Limited { until_ms: None });
+    for (lines, kind) in [
+        (vec![retry], limited()),
+        (vec![retry, &ran], None),
+        (vec![retry, &said], None),
+        (vec![retry, &warned], limited()),
+        (vec![&ran, retry], limited()),
+    ] {
+        let stdout = lines.join("\n");
+        let ending = Ending { code: None, stdout: &stdout, ..Ending::default() };
+        let fault = decode(driver(ClientSpec::default()), &ending).fault;
+        assert_eq!(fault.map(|fault| fault.kind), kind, "{stdout}");
+    }
+}
+
+#[test]
 fn a_stream_with_holes_is_read_as_far_as_it_goes() {
     let whole = fixture("codex", "write");
     let lines: Vec<&str> = whole.lines().collect();
@@ -193,7 +215,12 @@ fn a_reviewer_can_only_read() {
     assert_eq!(after(&args, "--output-schema"), path.to_str());
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(schema["additionalProperties"], false);
-    assert!(launch.without.iter().any(|name| name == "CODEX_SANDBOX"));
+    for name in ["CODEX_SANDBOX", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"] {
+        assert!(launch.without.iter().any(|without| without == name), "{name}");
+    }
+    assert!(!launch.without.iter().any(|name| name.starts_with("OPENAI_") || name == "CODEX_API_KEY"));
+    assert_eq!(set(&args, "shell_environment_policy.inherit"), Some(r#""core""#));
+    assert_eq!(set(&args, "shell_environment_policy.ignore_default_excludes"), Some("false"));
 }
 
 #[test]
@@ -205,6 +232,8 @@ fn a_fixer_writes_in_its_copy_alone_and_without_a_sandbox_only_when_that_was_set
     }
     assert_eq!(set(&plain, "sandbox_workspace_write.network_access"), Some("false"));
     assert_eq!(set(&plain, "sandbox_workspace_write.writable_roots"), Some("[]"));
+    assert_eq!(set(&plain, "shell_environment_policy.inherit"), Some(r#""all""#));
+    assert_eq!(set(&plain, "shell_environment_policy.ignore_default_excludes"), Some("false"));
     let bypass = "--dangerously-bypass-approvals-and-sandbox".to_string();
     let client = spec(|client| client.bypass = true);
     assert!(args(&launch(&agent(client.clone()), Job::Fix, |_| {})).contains(&bypass));

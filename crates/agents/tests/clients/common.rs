@@ -55,21 +55,41 @@ pub fn session(input_tokens: u64, output_tokens: u64, cached_tokens: u64, cost: 
 static KEY: LazyLock<Key> = LazyLock::new(|| Key::new("round-1/ask"));
 
 pub fn launch<'a>(agent: &AgentSpec, job: Job, change: impl FnOnce(&mut Order<'a>)) -> Launch {
-    let mut order = Order {
+    let mut order = order(job);
+    change(&mut order);
+    launch_at(agent, order, "")
+}
+
+fn order<'a>(job: Job) -> Order<'a> {
+    Order {
         key: &KEY,
         prompt: "Look at it.".into(),
         wanted: if job == Job::Fix { Wanted::Fixes } else { Wanted::Findings },
         job,
         size: None,
-        folder: Path::new("/copy"),
+        budget: None,
         beside: Path::new("/beside"),
         talk: Talk::New,
-    };
+    }
+}
+
+/// Where the person's own settings of Claude Code say this.
+pub fn launch_with<'a>(
+    agent: &AgentSpec,
+    claude_settings: &str,
+    change: impl FnOnce(&mut Order<'a>),
+) -> Launch {
+    let mut order = order(Job::Fix);
     change(&mut order);
+    launch_at(agent, order, claude_settings)
+}
+
+fn launch_at(agent: &AgentSpec, order: Order<'_>, claude_settings: &str) -> Launch {
     let at = Whereabouts {
         own_program: "tribunal".into(),
         project: "/project".into(),
         codex_servers: vec!["mine".into(), "my.docs".into()],
+        claude_settings: claude_settings.into(),
     };
     driver::launch(agent, order, &at)
 }

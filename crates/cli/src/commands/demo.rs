@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     let wishes = Wishes { paced: context.wishes().paced, ..Wishes::default() };
     let Resolved { settings, share, .. } = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
     let job = Job::Start(Box::new(settings));
-    let ended = execute(context, Project::at(&folder), job, arguments.progress.mode, share.agents)?;
+    let ended = execute(context, Project::at(&folder), job, arguments.progress.mode, share)?;
     if !context.json {
         look_around(&folder, &ended, context)?;
     }

@@ -1,6 +1,9 @@
 //! `tribunal inspect …`: what Tribunal sees in a file or in what an agent printed, and why.
 
+mod response;
 mod transcript;
+
+pub(super) use response::Response;
 
 use std::{
     fs,
@@ -42,6 +45,9 @@ pub(crate) enum What {
     Response {
         /// The answer; `-` for standard input
         file: PathBuf,
+        /// Read it as the raw output of this agent, or of this driver: its last word, session, usage, faults
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
         /// Read it as a fixer's answer: claims about findings
         #[arg(long)]
         fixes: bool,
@@ -55,10 +61,18 @@ pub(crate) enum What {
 
 pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
     match what {
-        What::Findings { file } => response(&file, Wanted::Findings, context),
-        What::Response { file, fixes: true, .. } => response(&file, Wanted::Fixes, context),
-        What::Response { file, verdicts: true, .. } => response(&file, Wanted::Verdicts, context),
-        What::Response { file, .. } => response(&file, Wanted::Findings, context),
+        What::Findings { file } => answer(&file, Wanted::Findings, context),
+        What::Response { file, agent, fixes, verdicts } => {
+            let wanted = match (fixes, verdicts) {
+                (true, _) => Wanted::Fixes,
+                (_, true) => Wanted::Verdicts,
+                (false, false) => Wanted::Findings,
+            };
+            match agent {
+                Some(agent) => response::run(&agent, &text_of(&file, context)?, wanted, context),
+                None => answer(&file, wanted, context),
+            }
+        }
         What::Transcript(arguments) => transcript::run(&arguments, context),
         What::Settings { file: Some(file), .. } => settings_file(&file, context),
         What::Settings { file: None, all } => settings(all, context),
@@ -110,7 +124,7 @@ fn text_of(file: &Path, context: &Context) -> Result<String, Complaint> {
     }
 }
 
-fn response(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
+fn answer(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
     let text = text_of(file, context)?;
     let parsed = parse(&text, wanted);
     let readable = !matches!(parsed.content, Content::Unreadable { .. });

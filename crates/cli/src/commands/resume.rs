@@ -22,6 +22,7 @@ use crate::{
     complaint::Complaint,
     context::{Context, find_run},
     detach::{Following, detach},
+    probe::require_versions,
     running::{Job, execute},
     settings::{Effective, Resolved, gather, mode, of_the_person, person_s_items, resolve, share},
     trust::{self, Item},
@@ -82,13 +83,17 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         trust::require(context, project.root(), &items)?;
     }
     let changed = changed.map(|changed| Box::new(changed.settings));
+    if !matches!(view.phase, Phase::Finished(_)) {
+        let settings = changed.as_deref().or(view.settings.as_ref());
+        require_versions(settings.map(|settings| (project.root(), settings)).into_iter())?;
+    }
     if arguments.detach {
         return detach(context, &project, Following::default());
     }
     // A setting that cannot be read does not keep a run from going on.
     let all = gather(project.root(), &context.wishes().given).unwrap_or_else(|_| Effective::defaults());
     let mode = arguments.progress.mode.or_else(|| mode(&all));
-    execute(context, project, Job::Resume(run, changed), mode, share(&all).agents).map(|ended| ended.exit)
+    execute(context, project, Job::Resume(run, changed), mode, share(&all)).map(|ended| ended.exit)
 }
 
 /// What a run was pinned to may have come with a clone; only what the person has set outside any project is surely theirs.

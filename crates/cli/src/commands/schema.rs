@@ -4,7 +4,7 @@ use schemars::schema_for;
 use serde_json::{Map, Value, json};
 use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
-use super::doctor::Report;
+use super::{doctor::Report, inspect::Response};
 use crate::{
     build::Facts,
     complaint::Complaint,
@@ -42,6 +42,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("inspect-settings", schema_for!(Document)),
         ("trust", schema_for!(Trust)),
         ("doctor", schema_for!(Report)),
+        ("response", schema_for!(Response)),
     ];
     schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));
     schemas

@@ -18,7 +18,10 @@ use super::{
     resolve::{Wishes, list, place, text},
     selection::{self, Selection},
 };
-use crate::{clients::Present, complaint::Complaint};
+use crate::{
+    clients::Present,
+    complaint::{Complaint, ENVIRONMENT},
+};
 
 /// The names under `agents:`, sorted.
 fn defined(effective: &Effective) -> Vec<&str> {
@@ -103,9 +106,14 @@ fn used(
         (_, [only], _) => of(vec![only.to_string()]),
         (_, _, named) if !named.is_empty() => of(named),
         (_, [], _) => {
-            let ready = wishes.clients.iter().filter(|present| present.is_ready());
+            let mut clients = wishes.clients.clone();
+            // By a keychain, say: that shows nowhere, and is asked for.
+            if let Some(ask) = wishes.ask.filter(|_| !clients.iter().any(Present::is_ready)) {
+                ask(&mut clients);
+            }
+            let ready = clients.iter().filter(|present| present.is_ready());
             let mut ready = ready.filter_map(|present| Some((present.client, present.signed_in.as_ref()?)));
-            let (client, how) = ready.next().ok_or_else(|| no_agent(root, &wishes.clients))?;
+            let (client, how) = ready.next().ok_or_else(|| no_agent(root, &clients))?;
             let chosen = format!(
                 "no agent is set: {} takes part, the first client that is installed and signed in ({how}); another one: --agent NAME",
                 client.id
@@ -212,7 +220,8 @@ fn no_agent(root: &Path, clients: &[Present]) -> Complaint {
             Some(path) => format!("\n  {id}: {} is there, and nobody is signed in", path.display()),
         });
     }
-    let mut complaint = Complaint::usage("no agent is set, and no client can be used as it is").why(why);
+    let mut complaint =
+        Complaint::new(ENVIRONMENT, "no agent is set, and no client can be used as it is").why(why);
     if let Some(present) = clients.iter().find(|present| present.path.is_some()) {
         complaint = complaint.todo(format!("sign in: {}", present.client.sign_in));
     } else if let Some(present) = clients.first() {

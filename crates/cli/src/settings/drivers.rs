@@ -3,6 +3,7 @@
 //! An agent that is called like a client needs no definition. Which agents take part is [`super::agents`]' business, which
 //! of them do what is [`super::selection`]'s.
 
+use tribunal_agents::driver::unknown_tools;
 use tribunal_core::{
     client::{ClientSpec, Inherit, Models, Server},
     settings::DriverSpec,
@@ -37,6 +38,13 @@ pub(super) fn itself(name: &str) -> Option<&'static str> {
     }
 }
 
+/// How an agent of the settings is driven. None: they have no such agent.
+pub(crate) fn driver_of(name: &str, effective: &Effective) -> Option<Result<DriverSpec, Complaint>> {
+    let prefix = format!("agents.{name}.");
+    let defined = effective.values.keys().any(|path| path.starts_with(&prefix));
+    (defined || itself(name).is_some()).then(|| driver(name, effective, false))
+}
+
 pub(super) fn driver(name: &str, effective: &Effective, paced: bool) -> Result<DriverSpec, Complaint> {
     let at = |key: &str| format!("agents.{name}.{key}");
     let stands = |key: &str| effective.origin(&at(key)).is_some();
@@ -69,8 +77,19 @@ pub(super) fn driver(name: &str, effective: &Effective, paced: bool) -> Result<D
             None => Err(wrong("a `replay` agent needs `script`".into(), "driver")),
             Some(script) => Ok(DriverSpec::Replay { script: script.to_string(), paced }),
         },
-        "codex" => Ok(DriverSpec::Codex(client(name, effective))),
-        _ => Ok(DriverSpec::ClaudeCode(client(name, effective))),
+        client_s => {
+            let client = client(name, effective);
+            let driver = match client_s {
+                "codex" => DriverSpec::Codex(client),
+                _ => DriverSpec::ClaudeCode(client),
+            };
+            match unknown_tools(&driver).first() {
+                Some(tool) => {
+                    Err(wrong(format!("{client_s} has no tool `{tool}` that could be allowed"), "allow"))
+                }
+                None => Ok(driver),
+            }
+        }
     }
 }
 

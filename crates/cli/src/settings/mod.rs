@@ -24,6 +24,7 @@ mod table;
 mod tests;
 mod tree;
 
+pub(crate) use drivers::driver_of;
 pub(crate) use layers::{Effective, FILE, Given, Layer, PREFIX, gather, of_the_person};
 pub(crate) use read::{Manner, read};
 pub(crate) use resolve::{Resolved, Share, Wishes, mode, resolve, share, survey};

@@ -32,6 +32,8 @@ pub(crate) struct Wishes {
     pub paced: bool,
     /// Clients as they are on this machine, in the order in which they are taken where nobody is named.
     pub clients: Vec<Present>,
+    /// Asks them who is signed in, where nothing shows it.
+    pub ask: Option<fn(&mut [Present])>,
 }
 
 impl Wishes {
@@ -83,12 +85,18 @@ pub(crate) struct Share {
     pub jobs: NonZeroUsize,
     /// Agents at the same time, of all runs together.
     pub agents: NonZeroUsize,
+    /// Calls of clients in an hour, of all runs of the machine.
+    pub calls: NonZeroUsize,
 }
 
 impl Share {
     /// Where projects differ, the one that allows less.
     pub fn least(self, other: Share) -> Share {
-        Share { jobs: self.jobs.min(other.jobs), agents: self.agents.min(other.agents) }
+        Share {
+            jobs: self.jobs.min(other.jobs),
+            agents: self.agents.min(other.agents),
+            calls: self.calls.min(other.calls),
+        }
     }
 
     /// No more runs at once than there are.
@@ -154,7 +162,7 @@ pub(crate) fn share(effective: &Effective) -> Share {
         let number = usize::try_from(whole(effective, path)).unwrap_or(usize::MAX);
         NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN)
     };
-    Share { jobs: number("jobs"), agents: number("agents.at_once") }
+    Share { jobs: number("jobs"), agents: number("agents.at_once"), calls: number("limits.calls_per_hour") }
 }
 
 /// How much is shown, for commands that start nothing anew.

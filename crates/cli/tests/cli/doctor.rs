@@ -42,7 +42,11 @@ impl Machine {
     }
 
     fn run(&self, args: &[&str]) -> Ran {
-        let mut command = self.sandbox.command(&[&["doctor", "--timeout", "2"], args].concat());
+        self.types(&[&["doctor", "--timeout", "2"], args].concat())
+    }
+
+    fn types(&self, args: &[&str]) -> Ran {
+        let mut command = self.sandbox.command(args);
         command.env_clear().env("PATH", self.sandbox.home().join("bin"));
         self.sandbox.at_home(&mut command);
         command.envs(self.variables.iter().copied());
@@ -101,7 +105,7 @@ fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
           [home]/bin/claude
           no answer within 2 s
           to mend it: npm install -g @anthropic-ai/claude-code
-      ✗ codex: too old, version 0.20.1, at least 0.150.0 is needed
+      ✗ codex: too old, version 0.20.1, at least 0.147.0 is needed
           [home]/bin/codex
           to mend it: npm install -g @openai/codex
 
@@ -282,4 +286,36 @@ fn the_report_fits_its_schema() {
     assert_eq!(report["schema"], "tribunal.doctor/1");
     assert_eq!(report["clients"][0]["signed_in"]["subscription"], true);
     assert_eq!(report["others"][0]["id"], "opencode");
+}
+
+#[test]
+fn a_review_starts_with_no_client_that_is_too_old_for_its_flags() {
+    let machine = Machine::new("agents: {use: [codex]}\n", &[("codex", TOO_OLD), ("git", GIT)]);
+    machine.sandbox.write("plan.md", "# Plan\n");
+    let ran = machine.types(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains("Codex 0.20.1 is too old"), "{}", ran.err);
+    assert!(ran.err.contains("npm install -g @openai/codex"), "{}", ran.err);
+    assert_eq!(machine.types(&["runs"]).code, Some(0));
+}
+
+#[test]
+fn a_sign_in_that_shows_nowhere_is_asked_for_before_nobody_is_taken() {
+    // Nothing in the environment or at home says so; the client itself does.
+    let machine = Machine::new("", &[("claude", SIGNED_IN), ("git", GIT)]);
+    machine.sandbox.write("plan.md", "# Plan\n");
+    let ran = machine.types(&["review", "plan.md", "--dry-run"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.err.contains(
+            "claude-code takes part, the first client that is installed and signed in (claude.ai, max)"
+        ),
+        "{}",
+        ran.err
+    );
+    let machine = Machine::new("", &[("codex", SIGNED_OUT), ("git", GIT)]);
+    machine.sandbox.write("plan.md", "# Plan\n");
+    let ran = machine.types(&["review", "plan.md", "--dry-run"]);
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(ran.err.contains("1. sign in: codex login"), "{}", ran.err);
 }

@@ -17,6 +17,7 @@ mod live;
 mod log;
 mod out;
 mod people;
+mod responses;
 mod screens;
 mod settings;
 mod several;

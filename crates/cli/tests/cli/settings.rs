@@ -116,6 +116,7 @@ fn the_settings_in_force_read_well() {
       max_runtime_minutes      120 min        default                  minutes, 1 to 1440
       max_wait                 43200 s        default                  seconds, 0 to 86400
       max_cost                 5.00           default                  an amount of money, more than 0
+      calls_per_hour           100            default                  a whole number, 1 to 100000
       max_tokens               1000000        default                  a whole number, 1 to 1000000000
     tasks:
       required_issues          3              default                  a whole number, 0 to 20

@@ -282,7 +282,7 @@ fn without_figures(text: &str) -> String {
             None => line.to_string(),
         }
     };
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
+    text.lines().map(line).collect::<Vec<_>>().join("\n").replace("and at once each time", "[…]")
 }
 
 #[test]
@@ -311,8 +311,8 @@ fn the_worst_exit_code_counts_and_every_line_has_its_run() {
     one-xxxx           │ panel: adversarial (minimal: tier 0)
     one-xxxx           │ round 1 of at most 3
     one-xxxx           │   ↻ adversarial   tried once more: agent `mine` ended with exit code 7
-    one-xxxx           │   ✗ adversarial   incomplete: agent `mine` ended with exit code 7; twice, and at once each time
-    one-xxxx           │ failed · an agent or the environment failed: no reviewer answered: agent `mine` ended with exit code 7; twice, and at once each time
+    one-xxxx           │   ✗ adversarial   incomplete: agent `mine` ended with exit code 7; twice, […]
+    one-xxxx           │ failed · an agent or the environment failed: no reviewer answered: agent `mine` ended with exit code 7; twice, […]
     one-xxxx           │   no findings · 0 rounds · […]
     one-xxxx           │   tracker: .tribunal/reviews/one-issues.md
     one-xxxx           │   next: tribunal resume one-xxxx    (--reload, if you changed tribunal.yaml)

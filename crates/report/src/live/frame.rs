@@ -234,10 +234,13 @@ impl Frame<'_> {
                 format!("{} of {of} tokens", words::short(some))
             }
         });
-        if spent.cost.0 > 0 || spent.uncosted_tokens == 0 {
+        let paid = Cost(spent.cost.0.saturating_sub(spent.notional.0));
+        if paid.0 > 0 || spent.uncosted_tokens == 0 {
             let of = Cost(limits.cost.0.saturating_mul(shares));
-            let by_plan = if spent.notional.0 > 0 { " at list price" } else { "" };
-            parts.push(format!("cost {} of {of}{by_plan}", spent.cost));
+            parts.push(format!("cost {paid} of {of}"));
+        }
+        if spent.notional.0 > 0 {
+            parts.push(format!("{} at list price", spent.notional));
         }
         let of = words::duration(limits.runtime_ms.saturating_mul(shares));
         parts.push(format!("{} of {of}", words::duration(self.board.now)));

@@ -1,18 +1,25 @@
 //! How the client is started. Every flag here was tried with the real program; `docs/agents.md` says what each is for.
 
-use std::{collections::BTreeMap, ffi::OsString};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tribunal_core::{
     client::{ClientSpec, Inherit, Job, Size},
+    limits::Cost,
     settings::AgentSpec,
 };
 
-use super::tools::{self, Offer};
+use super::{
+    personal::Personal,
+    tools::{self, Offer},
+};
 use crate::{
     driver::{
-        Launch, Order, Talk,
-        shared::{LEAKS, STANDING, model},
+        Launch, Order, Talk, Whereabouts,
+        shared::{STANDING, model, without},
     },
     schema::{self, Form},
 };
@@ -22,16 +29,36 @@ const FORM: &str =
 
 /// Enough for a hiccup; what lasts longer is ours to wait for.
 const RETRIES: &str = "2";
+/// Other vendors' keys are none of its business.
+const FOREIGN: &[&str] =
+    &["AZURE_OPENAI_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"];
+/// It takes no zero. What is used up is told before a task starts, not by the client.
+const LEAST_BUDGET: Cost = Cost(10_000);
+const SETTINGS_FILE: &str = "claude-settings.json";
 /// Until the first word of an answer.
 const API_TIMEOUT_MS: &str = "300000";
 
-pub(in crate::driver) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>) -> Launch {
+pub(in crate::driver) fn launch(
+    agent: &AgentSpec,
+    client: &ClientSpec,
+    order: Order<'_>,
+    at: &Whereabouts,
+) -> Launch {
+    let personal = match client.inherit {
+        Inherit::Nothing => Personal::default(),
+        Inherit::User | Inherit::Project => Personal::of(&at.claude_settings),
+    };
     let mut args: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| args.extend(words.iter().map(OsString::from));
     add(&["-p", "--output-format", "stream-json", "--verbose"]);
-    let model = model(agent, client, &order).or_else(|| order.size.map(alias));
+    // Who has set a model for one size wants the sizes told apart.
+    let chosen = personal.model().filter(|_| client.models.is_empty());
+    let model = model(agent, client, &order).or(chosen).or_else(|| order.size.map(alias));
     if let Some(model) = model {
         add(&["--model", model]);
+    }
+    if let Some(budget) = order.budget {
+        add(&["--max-budget-usd", &budget.max(LEAST_BUDGET).amount().to_string()]);
     }
     let Offer { tools, allowed } = tools::offer(client, order.job);
     add(&["--tools", &tools.join(","), "--permission-mode", mode(client, order.job)]);
@@ -39,12 +66,10 @@ pub(in crate::driver) fn launch(agent: &AgentSpec, client: &ClientSpec, order: O
         add(&["--allowedTools"]);
         add(&allowed.iter().map(String::as_str).collect::<Vec<_>>());
     }
-    let sources = match client.inherit {
-        Inherit::Nothing => "",
-        Inherit::User => "user",
-        Inherit::Project => "user,project,local",
-    };
-    add(&["--setting-sources", sources, "--settings", &json!({"disableAllHooks": true}).to_string()]);
+    // The person's permissions would be a fixer's, too; who wants the project's settings gets them all.
+    let sources = if client.inherit == Inherit::Project { "user,project,local" } else { "" };
+    let (settings, files) = settings(client, &personal, order.beside);
+    add(&["--setting-sources", sources, "--settings", &settings]);
     // Servers of the person's own are none of ours.
     add(&["--strict-mcp-config"]);
     if !client.servers.is_empty() {
@@ -60,14 +85,37 @@ pub(in crate::driver) fn launch(agent: &AgentSpec, client: &ClientSpec, order: O
     if client.fresh {
         add(&["--no-session-persistence"]);
     }
+    let without = without(FOREIGN);
+    let mut env = personal.env;
+    env.retain(|name, _| client.inherit == Inherit::User && !without.contains(name));
+    env.extend(ours());
     Launch {
         program: client.program.clone().unwrap_or_else(|| "claude".into()).into(),
         args,
-        env: env(),
-        without: LEAKS.iter().map(|name| (*name).to_string()).collect(),
+        env,
+        without,
         input: plain(order.prompt),
-        files: Vec::new(),
+        files,
     }
+}
+
+/// What `--settings` says, and the file that it names. Arguments can be seen by everybody on the machine.
+fn settings(client: &ClientSpec, personal: &Personal, beside: &Path) -> (String, Vec<(PathBuf, String)>) {
+    let mut settings = Map::from_iter([("disableAllHooks".to_string(), json!(true))]);
+    match client.inherit {
+        Inherit::User if !personal.settings.is_empty() => {
+            settings.extend(personal.settings.clone());
+            let file = beside.join(SETTINGS_FILE);
+            return (file.to_string_lossy().into_owned(), vec![(file, Value::from(settings).to_string())]);
+        }
+        Inherit::Nothing | Inherit::User => {}
+        // What settings say of variables comes after the environment, and these come last.
+        Inherit::Project => {
+            let ours = ours().map(|(name, value)| (name, value.into())).collect::<Map<_, _>>();
+            settings.insert("env".to_string(), ours.into());
+        }
+    }
+    (Value::from(settings).to_string(), Vec::new())
 }
 
 /// The client's own names for its models go with the times.
@@ -96,7 +144,8 @@ fn servers(client: &ClientSpec) -> String {
     json!({"mcpServers": servers.collect::<serde_json::Map<_, _>>()}).to_string()
 }
 
-fn env() -> BTreeMap<String, String> {
+/// Variables that hold whatever the person's say.
+fn ours() -> impl Iterator<Item = (String, String)> {
     let pairs = [
         ("API_TIMEOUT_MS", API_TIMEOUT_MS),
         // A subject that says `@/some/file` would have that file sent, whatever the permissions say.
@@ -109,7 +158,7 @@ fn env() -> BTreeMap<String, String> {
         ("CLAUDE_CODE_MAX_RETRIES", RETRIES),
         ("DISABLE_AUTOUPDATER", "1"),
     ];
-    pairs.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+    pairs.into_iter().map(|(name, value)| (name.to_string(), value.to_string()))
 }
 
 /// A prompt that begins like a command would be taken for one.

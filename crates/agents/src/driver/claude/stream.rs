@@ -17,9 +17,10 @@ use tribunal_core::{
 use crate::{
     driver::{
         AgentEvent, Clock, Decoded, Finished,
-        shared::{count, cut_off, list, objects, short, since, text},
+        shared::{by_the_talk, cut_off, denials, note, short, since},
     },
     faults::{by_status, classify},
+    json::{count, list, objects, text},
     limits::epoch_ms,
     sessions,
 };
@@ -31,7 +32,7 @@ const SYNTHETIC: &str = "<synthetic>";
 #[derive(Debug, Default)]
 struct Seen {
     session: Option<String>,
-    /// Nobody pays by the token.
+    /// Nobody pays by the token: only a plan has its limits told, and what is beyond them is paid.
     plan: bool,
     /// What the model said since its last tool call.
     said: Vec<String>,
@@ -40,15 +41,31 @@ struct Seen {
     /// The last word on the task itself, and the last one of all: agents in the background have words of their own.
     result: Option<Value>,
     last: Option<Value>,
-    /// The last try that failed, as far as it was told.
+    /// The last try that failed, as far as it was told, and no answer came after it.
     retry: Option<Value>,
     /// When the limit that was hit is over.
     resets_at: Option<u64>,
     denied: Vec<String>,
     /// Servers that did not start.
     failed: Vec<String>,
-    /// What each answer read, by its id: its lines all say the same.
-    calls: BTreeMap<String, Usage>,
+    /// What each answer used, by its id.
+    calls: BTreeMap<String, Call>,
+}
+
+/// One answer of the model.
+#[derive(Debug, Default)]
+struct Call {
+    /// All its lines say the same, and that before it was written.
+    told: Usage,
+    /// What was seen of it.
+    bytes: usize,
+}
+
+impl Call {
+    fn usage(&self) -> Usage {
+        let seen = Usage::estimate(0, self.bytes).output_tokens;
+        Usage { output_tokens: self.told.output_tokens.max(seen), ..self.told }
+    }
 }
 
 pub(in crate::driver) fn decode(client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
@@ -64,7 +81,7 @@ pub(in crate::driver) fn decode(client: &ClientSpec, finished: &Finished<'_>) ->
             format!("gave no answer, and was denied {}", cut(&denied, 200)),
         ));
     }
-    let denied = seen.denied.iter().map(|denied| format!("was denied {denied}"));
+    let denied = denials(&seen.denied);
     let failed = seen.failed.iter().map(|server| format!("its server `{server}` did not start"));
     let kept = seen.session.clone().filter(|_| !client.fresh);
     Decoded {
@@ -73,7 +90,7 @@ pub(in crate::driver) fn decode(client: &ClientSpec, finished: &Finished<'_>) ->
         fault,
         finished: seen.result.is_some(),
         active: !seen.calls.is_empty(),
-        remarks: denied.chain(failed).collect(),
+        remarks: denied.into_iter().chain(failed).collect(),
         text,
     }
 }
@@ -85,10 +102,10 @@ impl Seen {
         }
         match text(line, "type") {
             "system" => self.system(line),
-            // What agents of its own say is for it to use.
-            "assistant" if line.get("parent_tool_use_id").is_none_or(Value::is_null) => self.assistant(line),
+            "assistant" => self.assistant(line),
             "rate_limit_event" => {
                 let info = line.get("rate_limit_info").unwrap_or(&Value::Null);
+                self.plan = info.get("isUsingOverage").and_then(Value::as_bool) != Some(true);
                 if text(info, "status") == "rejected" {
                     self.resets_at = info.get("resetsAt").and_then(Value::as_u64);
                 }
@@ -101,7 +118,6 @@ impl Seen {
     fn system(&mut self, line: &Value) {
         match text(line, "subtype") {
             "init" => {
-                self.plan = text(line, "apiKeySource") == "none";
                 let failed =
                     list(line, "mcp_servers").iter().filter(|server| text(server, "status") == "failed");
                 self.failed = failed.map(|server| text(server, "name").to_string()).collect();
@@ -116,8 +132,16 @@ impl Seen {
         if text(message, "model") == SYNTHETIC {
             return;
         }
-        self.calls.insert(text(message, "id").to_string(), message.get("usage").map(run).unwrap_or_default());
+        // It gets answers again.
+        self.retry = None;
+        // What agents of its own say is for it to use.
+        if line.get("parent_tool_use_id").is_some_and(|parent| !parent.is_null()) {
+            return;
+        }
+        let call = self.calls.entry(text(message, "id").to_string()).or_default();
+        call.told = message.get("usage").map(run).unwrap_or_default();
         for block in list(message, "content") {
+            call.bytes += written(block);
             match text(block, "type") {
                 "text" => self.said.push(text(block, "text").to_string()),
                 "tool_use" => self.said.clear(),
@@ -130,9 +154,7 @@ impl Seen {
         for denial in list(line, "permission_denials") {
             let about = about(denial.get("tool_input").unwrap_or(&Value::Null));
             let denied = format!("{} {about}", text(denial, "tool_name")).trim().to_string();
-            if !self.denied.contains(&denied) {
-                self.denied.push(denied);
-            }
+            note(&mut self.denied, denied);
         }
         if let Some(structured) = line.get("structured_output").filter(|value| !value.is_null()) {
             self.structured = Some(structured.clone());
@@ -165,9 +187,10 @@ impl Seen {
         let notional = self.plan;
         let Some(last) = &self.last else {
             // It was cut off: what it read was told, what it wrote was not.
-            let read = self.calls.values().fold(Usage::default(), |sum, call| sum.plus(*call));
+            let used = self.calls.values().fold(Usage::default(), |sum, call| sum.plus(call.usage()));
             let estimated = !self.calls.is_empty();
-            let used = Usage { estimated, notional: estimated && notional, ..read };
+            let cost = if estimated { by_the_talk(&used, finished.talk) } else { None };
+            let used = Usage { estimated, cost, notional: estimated && notional, ..used };
             return (used, finished.talk.session().map_or(used, |session| session.total.plus(used)));
         };
         let cost = last.get("total_cost_usd").and_then(Value::as_f64).map(Cost::of);
@@ -279,6 +302,19 @@ fn of_model(usage: &Value) -> Usage {
         output_tokens: count(usage, "outputTokens"),
         cached_tokens: count(usage, "cacheReadInputTokens"),
         ..Usage::default()
+    }
+}
+
+/// How much of a block the model wrote.
+fn written(block: &Value) -> usize {
+    match text(block, "type") {
+        "text" => text(block, "text").len(),
+        "thinking" => text(block, "thinking").len(),
+        "tool_use" => {
+            let input = block.get("input").map(|input| input.to_string().len());
+            text(block, "name").len() + input.unwrap_or_default()
+        }
+        _ => 0,
     }
 }
 

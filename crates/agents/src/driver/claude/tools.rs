@@ -55,8 +55,14 @@ pub(super) fn offer(client: &ClientSpec, job: Job) -> Offer {
     if bypass {
         tools.push("Bash".to_string());
     }
-    let mut allowed: Vec<String> =
-        client.servers.iter().map(|server| format!("mcp__{}__*", plain(&server.name))).collect();
+    // Where single tools of a server were named, the others were left out.
+    let mut allowed: Vec<String> = client
+        .servers
+        .iter()
+        .map(|server| format!("mcp__{}__", plain(&server.name)))
+        .filter(|tools| !client.allow.iter().any(|entry| entry.starts_with(tools.as_str())))
+        .map(|tools| format!("{tools}*"))
+        .collect();
     for entry in &client.allow {
         let named = name(entry);
         // Nothing that is set makes a reviewer write.
@@ -116,12 +122,26 @@ mod tests {
         let client = client(&["Bash(cargo test:*)", "Write", "Agent", "WebSearch", "mcp__my_docs__search"]);
         let review = offer(&client, Job::Review);
         assert_eq!(review.tools, ["Read", "Grep", "Glob", "WebSearch"]);
-        assert_eq!(review.allowed, ["mcp__my_docs__*", "WebSearch", "mcp__my_docs__search"]);
+        assert_eq!(review.allowed, ["WebSearch", "mcp__my_docs__search"]);
         let fix = offer(&client, Job::Fix);
         assert!(
             fix.tools.contains(&"Bash".to_string())
                 && fix.allowed.contains(&"Bash(cargo test:*)".to_string())
         );
+    }
+
+    #[test]
+    fn of_a_server_all_tools_are_allowed_unless_some_are_named() {
+        for (allow, allowed) in [
+            (&[][..], &["mcp__my_docs__*"][..]),
+            (&["mcp__my_docs__*"], &["mcp__my_docs__*"]),
+            (&["mcp__my_docs"], &["mcp__my_docs__*", "mcp__my_docs"]),
+            (&["mcp__my_docs__find", "mcp__my_docs__get"], &["mcp__my_docs__find", "mcp__my_docs__get"]),
+        ] {
+            for job in [Job::Review, Job::Fix] {
+                assert_eq!(offer(&client(allow), job).allowed, allowed, "{allow:?}");
+            }
+        }
     }
 
     #[test]

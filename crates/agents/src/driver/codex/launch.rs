@@ -11,12 +11,15 @@ use tribunal_core::{
 use crate::{
     driver::{
         Launch, Order, Talk, Whereabouts,
-        shared::{LEAKS, STANDING, model},
+        shared::{STANDING, model, without},
     },
     schema::{self, Form},
 };
 
 const SCHEMA_FILE: &str = "answer-schema.json";
+/// Other vendors' keys are none of its business.
+const FOREIGN: &[&str] =
+    &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"];
 
 pub(in crate::driver) fn launch(
     agent: &AgentSpec,
@@ -41,6 +44,7 @@ pub(in crate::driver) fn launch(
     }
     args.0.extend(["--output-schema".into(), schema.clone().into_os_string()]);
     sandbox(&mut args, client, order.job);
+    shell(&mut args, order.job);
     inherited(&mut args, client.inherit);
     args.set("developer_instructions", &json!(STANDING));
     args.set("check_for_update_on_startup", &json!(false));
@@ -65,7 +69,7 @@ pub(in crate::driver) fn launch(
     Launch {
         program: client.program.clone().unwrap_or_else(|| "codex".into()).into(),
         args: args.0,
-        without: LEAKS.iter().map(|name| (*name).to_string()).collect(),
+        without: without(FOREIGN),
         input: order.prompt,
         files: vec![(schema, form)],
         ..Launch::default()
@@ -104,6 +108,17 @@ fn sandbox(args: &mut Args, client: &ClientSpec, job: Job) {
             args.set("sandbox_workspace_write.exclude_tmpdir_env_var", &json!(true));
         }
     }
+}
+
+/// What its commands see of its environment: a reviewer's need no more than to be found, a fixer's build and test, and
+/// neither needs a name with KEY, SECRET or TOKEN in it.
+fn shell(args: &mut Args, job: Job) {
+    let inherit = match job {
+        Job::Review => "core",
+        Job::Fix => "all",
+    };
+    args.set("shell_environment_policy.inherit", &json!(inherit));
+    args.set("shell_environment_policy.ignore_default_excludes", &json!(false));
 }
 
 fn inherited(args: &mut Args, inherit: Inherit) {

@@ -15,9 +15,10 @@ use tribunal_core::{
 use crate::{
     driver::{
         AgentEvent, Clock, Decoded, Finished,
-        shared::{count, cut_off, list, objects, short, since, text},
+        shared::{cut_off, denials, note, short, since},
     },
     faults::classify,
+    json::{count, list, objects, text},
     sessions,
 };
 
@@ -33,7 +34,7 @@ struct Seen {
     end: Option<Option<String>>,
     /// The last error that ended nothing yet.
     error: Option<String>,
-    /// What it tries again for.
+    /// What it tries again for, as long as nothing came after it.
     trying: Option<String>,
     denied: Vec<String>,
     active: bool,
@@ -60,7 +61,7 @@ pub(in crate::driver) fn decode(client: &ClientSpec, finished: &Finished<'_>) ->
         fault,
         finished: seen.end.is_some(),
         active: seen.active,
-        remarks: seen.denied.iter().map(|denied| format!("was denied {denied}")).collect(),
+        remarks: denials(&seen.denied),
         text: seen.answer,
     }
 }
@@ -72,7 +73,7 @@ impl Seen {
         }
         match text(line, "type") {
             "item.completed" => self.item(line.get("item").unwrap_or(&Value::Null)),
-            "item.started" => self.active = true,
+            "item.started" => self.works(),
             "turn.completed" => {
                 self.counted = line.get("usage").map(usage);
                 self.end = Some(None);
@@ -99,10 +100,17 @@ impl Seen {
             }
             _ => {}
         }
-        self.active = true;
+        self.works();
         if let Some(denied) = denied(item) {
-            self.denied.push(denied);
+            note(&mut self.denied, denied);
         }
+    }
+
+    /// The model answers: whatever it was that it tried again for is over.
+    fn works(&mut self) {
+        self.active = true;
+        self.trying = None;
+        self.error = None;
     }
 
     fn fault(&self, finished: &Finished<'_>) -> Option<Fault> {

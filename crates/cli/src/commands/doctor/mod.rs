@@ -4,7 +4,6 @@
 //! could run. A program that the project names is not started before its person said yes.
 
 mod document;
-mod probe;
 mod show;
 
 use std::{
@@ -21,15 +20,13 @@ use tribunal_core::{
     subject::Subject,
 };
 
-use self::{
-    document::{AgentRow, Can, ClientRow, Other, ProjectRow, SCHEMA, SignedIn, Trouble},
-    probe::{Manner, Probed, State, ask, probe},
-};
+use self::document::{AgentRow, Can, ClientRow, Other, ProjectRow, SCHEMA, SignedIn, Trouble};
 use crate::{
     clients::{keys_set, on_path, own_provider},
     complaint::{Complaint, ENVIRONMENT},
     context::Context,
     documents,
+    probe::{Manner, Probed, State, ask, found, probe},
     settings::{self, Effective, Resolved},
     trust::{Book, Item},
 };
@@ -186,7 +183,7 @@ fn candidates(
             continue;
         }
         let item = Item::Client { name: name.clone(), program: program.clone() };
-        let path = found(context, root, &program);
+        let path = found(root, &program, &|name| context.variable(name));
         all.push(Candidate { client, program, path, agents: vec![name], trusted: !unknown.contains(&item) });
     }
     all
@@ -197,14 +194,6 @@ fn everybody(settings: &Settings) -> impl Iterator<Item = &AgentSpec> {
 }
 
 /// A program as settings name it: on the path, or relative to the project.
-fn found(context: &Context, root: &Path, program: &str) -> Option<PathBuf> {
-    let program = match program.contains('/') {
-        true => root.join(program).display().to_string(),
-        false => program.to_string(),
-    };
-    on_path(&program, &|name| context.variable(name))
-}
-
 /// Git's version, and what each client says; all at once.
 fn asked(
     context: &Context,
@@ -269,7 +258,7 @@ fn agent_rows(context: &Context, root: &Path, company: &Settings, clients: &[Cli
         let (driver, runs, state) = match &agent.driver {
             DriverSpec::Command { argv } => {
                 let program = argv.first().map_or("", String::as_str);
-                let there = found(context, root, program).is_some();
+                let there = found(root, program, &|name| context.variable(name)).is_some();
                 (
                     "command",
                     program.to_string(),

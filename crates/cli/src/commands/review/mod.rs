@@ -26,6 +26,7 @@ use crate::{
     complaint::Complaint,
     context::Context,
     detach::{Following, detach},
+    probe::require_versions,
     running::{Job, execute},
     settings::{Resolved, Share, Wishes, nearest, resolve},
     several::{Work, execute_several},
@@ -166,6 +167,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         trust::require(context, project.root(), &resolved.items)?;
         trust::remember(context, project.root(), &resolved.settings);
     }
+    require_versions(jobs.iter().map(|job| (job.project.root(), &job.resolved.settings)))?;
     if let (true, Some(first)) = (arguments.detach, jobs.first()) {
         let following = Following { runs: jobs.len() - 1, at_once: share.jobs.get() };
         return detach(context, &first.project, following);
@@ -184,7 +186,7 @@ fn start(jobs: Vec<Prepared>, share: Share, mode: Option<Mode>, context: &Contex
     }
     let Some(Work { project, settings, mode }) = all.pop() else { return Ok(0) };
     let job = Job::Start(Box::new(settings));
-    execute(context, project, job, mode, share.agents).map(|ended| ended.exit)
+    execute(context, project, job, mode, share).map(|ended| ended.exit)
 }
 
 /// What is named twice is reviewed once: side by side the second would find it busy.

@@ -76,6 +76,7 @@ pub(super) const ROWS: &[Row] = &[
         ]),
     row("limits.max_wait", Kind::Seconds { min: 0 }, "43200", "How long a run may wait for usage limits in all; this is no runtime"),
     row("limits.max_cost", Kind::Cost, "5.00", "What a run may cost, where agents report it"),
+    row("limits.calls_per_hour", Kind::Whole { min: 1, max: 100_000 }, "100", "Calls of clients in an hour, by all runs here"),
     row("limits.max_tokens", Kind::Whole { min: 1, max: 1_000_000_000 }, "1000000", "Weighted tokens a run may use"),
 
     row("tasks.required_issues", Kind::Whole { min: 0, max: 20 }, "3", "What a reviewer must find in round 1, or is asked once more")

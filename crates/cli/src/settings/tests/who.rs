@@ -130,6 +130,16 @@ fn keys_that_do_not_fit_the_driver_are_refused_where_they_stand() {
     [!] agent `mine`: a `replay` agent needs `script`
     [!] agent `mine`: it has no `driver`; write driver: claude-code, codex, command or replay
     ");
+    let tools = [
+        "claude-code, allow: [Raed]",
+        "claude-code, allow: [Read, 'Bash(make:*)', mcp__lab__x, Nope]",
+        "codex, allow: [Read]",
+    ];
+    insta::assert_snapshot!(tools.map(|tools| said(&format!("driver: {tools}"))).join("\n"), @r"
+    [!] agent `mine`: claude-code has no tool `Raed` that could be allowed
+    [!] agent `mine`: claude-code has no tool `mcp__lab__x` that could be allowed
+    [!] agent `mine`: codex has no tool `Read` that could be allowed
+    ");
     insta::assert_snapshot!(refused("agents: {use: [codex]}\nmcp: {lab: {argv: []}}\n"), @r"
     [!] [project]/tribunal.yaml, line 2: `mcp.lab.argv` is empty
         Nothing was started.

@@ -31,6 +31,7 @@ use tribunal_supervise::{Command, Deadlines, Ended, How, StartError};
 use super::{Performed, World, difference, freeze, wall_ms, world_fault};
 use crate::{
     copies::{Copy, Source, Watch},
+    files,
     subject::{LIMIT, is_plain},
 };
 
@@ -241,14 +242,14 @@ fn command(
         job: Job::of(role),
         size: task.size,
         budget: task.budget,
-        folder,
         beside: &world.project.desk(&world.run, key).join(BESIDE),
         talk,
     };
     let launch = driver::launch(agent, order, &world.at);
     for (path, text) in &launch.files {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
-        fs::write(path, text)?;
+        // A client's settings may hold what signs it in.
+        files::write_privately(path, text.as_bytes())?;
     }
     let mut command = world.command(launch.program, launch.args, folder.to_path_buf());
     command.env.extend(launch.env.into_iter().map(|(name, value)| (name, value.into())));

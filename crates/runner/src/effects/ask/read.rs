@@ -6,6 +6,7 @@ use std::{fs, io};
 
 use tribunal_agents::{
     answer::{self, Wanted},
+    clients,
     driver::{self, Clock, Decoded, Finished},
 };
 use tribunal_core::{
@@ -15,7 +16,7 @@ use tribunal_core::{
     ids::Hash,
     limits::Usage,
     loops::{Sameness, similar_outputs},
-    settings::AgentSpec,
+    settings::{AgentSpec, DriverSpec},
     text::cut,
 };
 use tribunal_store::Store;
@@ -46,7 +47,8 @@ pub(super) fn read(
     let fault = fault(world, (agent, task), (&ended, &stderr), &decoded);
     let mut usage = decoded.usage;
     // Who could not even begin was paid nothing.
-    let idle = !decoded.active && fault.as_ref().is_some_and(Fault::is_environment);
+    let outside = fault.as_ref().is_some_and(Fault::is_environment);
+    let idle = !decoded.active && fault.is_some() && (outside || agent.driver.client().is_some());
     if usage == Usage::default() && !idle {
         usage = Usage::estimate(prompt_bytes, stdout.len());
     }
@@ -113,7 +115,8 @@ fn fault(
         // The client's own word says more than a number, or than a clock that ran out while it tried again and again.
         How::Exited(_) | How::Killed(_) | How::TimedOut | How::Silent if decoded.fault.is_some() => {
             let mut fault = decoded.fault.clone()?;
-            fault.detail = format!("agent `{}`: {}", agent.name, fault.detail);
+            let remedy = remedy(agent, &fault.kind).map(|remedy| format!("; {remedy}")).unwrap_or_default();
+            fault.detail = format!("agent `{}`: {}{remedy}", agent.name, fault.detail);
             fault.instant = !decoded.active;
             return Some(fault);
         }
@@ -132,6 +135,23 @@ fn fault(
     Some(Fault {
         instant: !decoded.active && matches!(ended.how, How::Exited(_)),
         ..Fault::new(kind, detail)
+    })
+}
+
+/// What a person can do about it; none: nothing, or nobody knows.
+fn remedy(agent: &AgentSpec, kind: &FaultKind) -> Option<String> {
+    let client = clients::of(&agent.driver)?;
+    let name = &agent.name;
+    Some(match kind {
+        FaultKind::NotSignedIn => format!("sign in: {}", client.sign_in),
+        FaultKind::NoCredit => "pay for more, or let another agent take part: agents.use".into(),
+        FaultKind::NoModel => format!("name one that there is: agents.{name}.model"),
+        FaultKind::Denied if matches!(agent.driver, DriverSpec::ClaudeCode(_)) => {
+            format!("allow what it needs: agents.{name}.allow")
+        }
+        FaultKind::Denied => format!("let it work without its own checks, if you must: agents.{name}.bypass"),
+        FaultKind::Overflow => "review a part of it: --section, or fewer files".into(),
+        _ => return None,
     })
 }
 

@@ -55,6 +55,7 @@ fn world(project: Project) -> World {
             own_program: "none".into(),
             project: project.root().into(),
             codex_servers: Vec::new(),
+            claude_settings: String::new(),
         },
         progress: mpsc::unbounded_channel().0,
         keeping: Keeping {

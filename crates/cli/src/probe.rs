@@ -2,14 +2,30 @@
 //!
 //! Each question has a short time limit and runs in an empty folder, so that nothing of the project is seen or run.
 
-use std::{ffi::OsString, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use tribunal_agents::clients::{Client, Said, SignIn, Version, read_sign_in, read_version};
+use futures_util::future::join_all;
+use tribunal_agents::clients::{self, Client, Said, SignIn, Version, read_sign_in, read_version};
+use tribunal_core::{settings::Settings, text::cut};
 use tribunal_supervise::{Command, Deadlines, How, Output, own_program, run};
+
+use crate::{
+    clients::{Present, keys_set, on_path},
+    complaint::{Complaint, ENVIRONMENT},
+};
+
+/// Before a run nobody waits long for an answer.
+const SOON: Duration = Duration::from_secs(5);
 
 /// How a client is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     Ready,
     /// It could be used, as far as it can be told.
     Unsure {
@@ -42,7 +58,7 @@ impl State {
 
 /// What a client said of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Probed {
+pub(crate) struct Probed {
     pub state: State,
     pub version: Option<Version>,
     /// By what, and whether a plan pays.
@@ -57,7 +73,7 @@ impl Probed {
 
 /// How clients are asked.
 #[derive(Clone, Debug)]
-pub(super) struct Manner<'a> {
+pub(crate) struct Manner<'a> {
     /// An empty one.
     pub folder: &'a Path,
     pub limit: Duration,
@@ -67,7 +83,7 @@ pub(super) struct Manner<'a> {
     pub provider: Option<String>,
 }
 
-pub(super) async fn probe(client: &Client, program: &Path, manner: &Manner<'_>) -> Probed {
+pub(crate) async fn probe(client: &Client, program: &Path, manner: &Manner<'_>) -> Probed {
     let broken = |why| Probed::unasked(State::Broken { why });
     let said = match ask(program, client.version_args, manner).await {
         Ok(said) => said,
@@ -94,7 +110,11 @@ pub(super) async fn probe(client: &Client, program: &Path, manner: &Manner<'_>) 
                     None => probed(State::NotSignedIn, None),
                 },
                 SignIn::Unknown => {
-                    probed(State::Unsure { why: format!("{question} does not say who is signed in") }, None)
+                    let mut last = said.stderr.lines().chain(said.stdout.lines()).map(str::trim);
+                    let last = last.rfind(|line| !line.is_empty()).map(|line| cut(line, 120));
+                    let last = last.map(|line| format!(": {line}")).unwrap_or_default();
+                    let why = format!("{question} does not say who is signed in{last}");
+                    probed(State::Unsure { why }, None)
                 }
             }
         }
@@ -103,13 +123,13 @@ pub(super) async fn probe(client: &Client, program: &Path, manner: &Manner<'_>) 
 
 /// What a program printed.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-pub(super) async fn ask(program: &Path, args: &[&str], manner: &Manner<'_>) -> Result<Heard, String> {
+pub(crate) async fn ask(program: &Path, args: &[&str], manner: &Manner<'_>) -> Result<Heard, String> {
     let switched_off = ["DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"];
     let command = Command {
         program: program.as_os_str().to_owned(),
@@ -136,4 +156,76 @@ pub(super) async fn ask(program: &Path, args: &[&str], manner: &Manner<'_>) -> R
         How::Stopped | How::Lost => return Err("it was ended".to_string()),
     };
     Ok(Heard { code, stdout: ended.stdout.text(), stderr: ended.stderr.text() })
+}
+
+/// Asks those clients that are there and show no sign-in whether somebody is signed in all the same: by a keychain, say, or
+/// by a cloud's own means.
+pub(crate) fn ask_sign_in(present: &mut [Present]) {
+    let Some((runtime, folder)) = quiet() else { return };
+    let variable = |name: &str| env::var_os(name);
+    let asked = present.iter().map(|present| async {
+        let path = present.path.as_deref().filter(|_| present.signed_in.is_none())?;
+        let set = keys_set(present.client, &variable);
+        let manner = Manner { folder: folder.path(), limit: SOON, set, provider: None };
+        probe(present.client, path, &manner).await.signed_in.map(|(how, _)| how)
+    });
+    let found = runtime.block_on(join_all(asked));
+    for (present, how) in present.iter_mut().zip(found) {
+        present.signed_in = present.signed_in.take().or(how);
+    }
+}
+
+/// Whether the clients of these runs are new enough for the flags they are given. What cannot be told is no reason to stop.
+pub(crate) fn require_versions<'a>(
+    runs: impl Iterator<Item = (&'a Path, &'a Settings)>,
+) -> Result<(), Complaint> {
+    let mut programs: BTreeMap<PathBuf, &'static Client> = BTreeMap::new();
+    for (root, settings) in runs {
+        for agent in settings.agents.iter().chain(&settings.reserves) {
+            let Some((client, spec)) = clients::of(&agent.driver).zip(agent.driver.client()) else {
+                continue;
+            };
+            let program = spec.program.as_deref().unwrap_or(client.program);
+            if let Some(path) = found(root, program, &|name| env::var_os(name)) {
+                programs.insert(path, client);
+            }
+        }
+    }
+    let Some((runtime, folder)) = quiet().filter(|_| !programs.is_empty()) else { return Ok(()) };
+    let manner = Manner { folder: folder.path(), limit: SOON, set: Vec::new(), provider: None };
+    let asked = programs.iter().map(|(path, client)| async {
+        let said = ask(path, client.version_args, &manner).await.ok()?;
+        read_version(&said.stdout).or_else(|| read_version(&said.stderr))
+    });
+    let versions = runtime.block_on(join_all(asked));
+    for ((path, client), version) in programs.iter().zip(versions) {
+        if let Some(version) = version.filter(|version| *version < client.minimum) {
+            let Client { name, minimum, install, .. } = client;
+            return Err(Complaint::new(
+                ENVIRONMENT,
+                format!("{name} {version} is too old: {minimum} is needed"),
+            )
+            .why(format!("It is {}. Nothing was started.", path.display()))
+            .todo(format!("bring it up to date: {install}")));
+        }
+    }
+    Ok(())
+}
+
+/// The program of a client; one that is named by a path is the project's.
+pub(crate) fn found(
+    root: &Path,
+    program: &str,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    match program.contains('/') {
+        true => on_path(&root.join(program).display().to_string(), variable),
+        false => on_path(program, variable),
+    }
+}
+
+/// An empty folder, and somebody to wait in it.
+fn quiet() -> Option<(tokio::runtime::Runtime, tempfile::TempDir)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    Some((runtime, tempfile::tempdir().ok()?))
 }

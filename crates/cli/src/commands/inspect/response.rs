@@ -1,0 +1,197 @@
+//! `tribunal inspect response --agent A FILE`: what a driver reads from an agent's raw output, and what the words say.
+
+use std::{
+    io::{Write, stdout},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tribunal_agents::{
+    analysis::{Analysis, Before, Shape, analyse},
+    answer::{Parsed, Wanted, parse},
+    driver::{Clock, Decoded, Finished, Talk, decode},
+};
+use tribunal_core::{
+    brief::{Content, Minutes},
+    fault::{Fault, Rule},
+    limits::Usage,
+    settings::{AgentSpec, DriverSpec},
+};
+use tribunal_report::escaped;
+
+use crate::{
+    complaint::{Complaint, NEGATIVE},
+    context::Context,
+    documents,
+    settings::{self, nearest},
+};
+
+/// What a driver read from an agent's raw output.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Response {
+    schema: &'static str,
+    agent: String,
+    driver: String,
+    /// Its last word was there.
+    finished: bool,
+    /// It had begun to work.
+    active: bool,
+    session: Option<String>,
+    usage: Usage,
+    fault: Option<Fault>,
+    /// What follows from the fault: retry, retry_then_fall_back, wait, fall_back or stop.
+    rule: Option<&'static str>,
+    /// What its output says beside the answer: tools it was denied, servers that did not start.
+    remarks: Vec<String>,
+    answer: Answer,
+    /// What the words say of the work; see `tribunal_agents::analysis`.
+    #[schemars(with = "serde_json::Value")]
+    analysis: Analysis,
+}
+
+/// The final text, as its parser sees it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answer {
+    #[serde(flatten)]
+    content: Content,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    minutes: Option<Minutes>,
+    remarks: Vec<String>,
+}
+
+pub(super) fn run(name: &str, text: &str, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
+    let agent = agent(name, context)?;
+    let clock = Clock { now_ms: now_ms(), zone: jiff::tz::TimeZone::system() };
+    let finished = Finished { code: Some(0), stdout: text, stderr: "", clock: &clock, talk: Talk::New };
+    let Decoded { text: last, usage, session, fault, finished, active, remarks } = decode(&agent, &finished);
+    let parsed = parse(&last, wanted);
+    let shape = match &agent.driver {
+        DriverSpec::Codex(_) => Shape::named("codex"),
+        DriverSpec::ClaudeCode(_) | DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
+    };
+    let analysis = analyse(text, shape, &Before::default());
+    let usable = fault.is_none() && !matches!(parsed.content, Content::Unreadable { .. });
+    let Parsed { content, minutes, remarks: overlooked } = parsed;
+    let response = Response {
+        schema: "tribunal.response/1",
+        agent: name.to_string(),
+        driver: documents::driver_word(&agent.driver),
+        finished,
+        active,
+        session: session.map(|session| session.id),
+        usage,
+        rule: fault.as_ref().map(|fault| rule_word(fault.rule())),
+        fault,
+        remarks,
+        answer: Answer {
+            content,
+            minutes: Some(minutes).filter(|minutes| !minutes.is_empty()),
+            remarks: overlooked,
+        },
+        analysis,
+    };
+    if context.json {
+        documents::print(&response)?;
+    } else {
+        show(&mut stdout().lock(), &response)?;
+    }
+    Ok(if usable { 0 } else { NEGATIVE })
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An agent of the settings, else a driver by its name. Settings that cannot be read do not keep anybody from looking.
+fn agent(name: &str, context: &Context) -> Result<AgentSpec, Complaint> {
+    if let Ok(effective) = settings::gather(context.project().root(), &context.wishes().given)
+        && let Some(driver) = settings::driver_of(name, &effective)
+    {
+        return driver.map(|driver| AgentSpec::new(name, driver));
+    }
+    const DRIVERS: [&str; 5] = ["claude-code", "claude", "codex", "command", "replay"];
+    let driver = match name {
+        "claude-code" | "claude" => DriverSpec::ClaudeCode(Default::default()),
+        "codex" => DriverSpec::Codex(Default::default()),
+        "command" => DriverSpec::Command { argv: Vec::new() },
+        "replay" => DriverSpec::Replay { script: String::new(), paced: false },
+        _ => {
+            let complaint = Complaint::usage(format!("there is no agent and no driver `{name}`"));
+            let near = nearest(name, &DRIVERS).map_or_else(
+                || format!("name an agent of the settings, or one of: {}", DRIVERS.join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return Err(complaint.todo(near));
+        }
+    };
+    Ok(AgentSpec::new(name, driver))
+}
+
+fn rule_word(rule: Rule) -> &'static str {
+    match rule {
+        Rule::Retry => "retry",
+        Rule::RetryThenFallBack => "retry_then_fall_back",
+        Rule::Wait => "wait",
+        Rule::FallBack => "fall_back",
+        Rule::Stop => "stop",
+    }
+}
+
+/// What follows from a fault, for people.
+fn rule_says(rule: &str) -> &'static str {
+    match rule {
+        "retry" => "the same is tried once more",
+        "retry_then_fall_back" => "the same is tried once more, then another agent is asked",
+        "wait" => "another agent is asked, or it is waited for",
+        "fall_back" => "another agent is asked",
+        _ => "a person is needed",
+    }
+}
+
+fn show(out: &mut impl Write, response: &Response) -> Result<(), Complaint> {
+    let yes = |flag: bool| if flag { "yes" } else { "no" };
+    writeln!(out, "read as    {}", escaped(&response.driver))?;
+    writeln!(out, "last word  {}", yes(response.finished))?;
+    writeln!(out, "at work    {}", yes(response.active))?;
+    writeln!(out, "session    {}", response.session.as_deref().map_or("-".into(), escaped))?;
+    writeln!(out, "used       {}", used(&response.usage))?;
+    match (&response.fault, response.rule) {
+        (Some(fault), Some(rule)) => {
+            writeln!(out, "fault      {}: {}", fault.kind.row().code, escaped(&fault.detail))?;
+            writeln!(out, "           {}", rule_says(rule))?;
+        }
+        _ => writeln!(out, "fault      none")?,
+    }
+    for remark in &response.remarks {
+        writeln!(out, "[W] {}", escaped(remark))?;
+    }
+    let answer = &response.answer;
+    writeln!(out, "\nanswer")?;
+    let minutes = answer.minutes.clone().unwrap_or_default();
+    super::show(out, (&answer.content, &minutes), &answer.remarks)?;
+    let analysis = &response.analysis;
+    let verdict = if analysis.done { "done" } else { "goes on" };
+    writeln!(out, "\nits words: {verdict}, score {}", analysis.score)?;
+    for (flag, says) in [(analysis.test_only, "tests only"), (analysis.stuck, "stuck")] {
+        if flag {
+            writeln!(out, "  {says}")?;
+        }
+    }
+    for reason in &analysis.reasons {
+        writeln!(out, "  {}", escaped(reason))?;
+    }
+    Ok(())
+}
+
+/// `21,000 tokens in, 300 out, 0 from the cache; cost 0.16`.
+fn used(usage: &Usage) -> String {
+    let Usage { input_tokens, output_tokens, cached_tokens, cost, notional, .. } = usage;
+    let tokens = format!("{input_tokens} tokens in, {output_tokens} out, {cached_tokens} from the cache");
+    match cost {
+        None => tokens,
+        Some(cost) if *notional => format!("{tokens}; {cost} at list price, paid by the subscription"),
+        Some(cost) => format!("{tokens}; cost {cost}"),
+    }
+}

@@ -1,0 +1,92 @@
+//! `tribunal inspect response --agent`: an agent's raw output, as its driver reads it.
+
+use serde_json::{Value, json};
+
+use crate::common::Sandbox;
+
+/// As the client prints it: a line each.
+fn answered() -> String {
+    let id = "3bb88e4a-9428-4796-be0a-9f5bd3501386";
+    let finding = json!({"severity": "high", "category": "test", "description": "fast is vague", "quote": "It shall be fast."});
+    let status = "---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---";
+    let usage = json!({"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 0});
+    let by_model = json!({"claude-opus-5-5": {"inputTokens": 100, "outputTokens": 20, "costUSD": 0.16}});
+    let denied = json!({"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "make"}});
+    let lines = [
+        json!({"type": "system", "subtype": "init", "session_id": id, "apiKeySource": "ANTHROPIC_API_KEY"}),
+        json!({"type": "assistant", "message": {"id": "m1", "content": [{"type": "text", "text": "I am done."}]}}),
+        json!({"type": "result", "subtype": "success", "is_error": false, "session_id": id, "total_cost_usd": 0.16,
+            "usage": usage, "modelUsage": by_model, "permission_denials": [denied], "terminal_reason": "completed",
+            "result": format!("{}\n{status}", json!({"findings": [finding]}))}),
+    ];
+    lines.map(|line| format!("{line}\n")).concat()
+}
+
+const LIMITED: &str = r#"{"type":"thread.started","thread_id":"01a1dc7f-48cf-7c30-99f1-a9bd66cf147f"}
+{"type":"turn.started"}
+{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 429 Too Many Requests"}}
+"#;
+
+#[test]
+fn what_a_driver_reads_from_an_answer_is_told_with_what_the_words_say() {
+    let sandbox = Sandbox::scripted("");
+    sandbox.write("out.jsonl", &answered());
+    let ran = sandbox.run(&["inspect", "response", "--agent", "claude", "out.jsonl"]);
+    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @r"
+    read as    claude-code
+    last word  yes
+    at work    yes
+    session    3bb88e4a-9428-4796-be0a-9f5bd3501386
+    used       100 tokens in, 20 out, 0 from the cache; cost 0.16
+    fault      none
+    [W] was denied Bash make
+
+    answer
+    1 finding
+      high      fast is vague
+                quote “It shall be fast.”
+
+    its words: done, score 100
+      the status block says EXIT_SIGNAL: true
+      was denied: Bash make
+    exit code 0
+    ");
+}
+
+#[test]
+fn a_fault_is_told_with_its_class_and_what_follows_from_it() {
+    let sandbox = Sandbox::scripted("");
+    sandbox.write("out.jsonl", LIMITED);
+    let ran = sandbox.run(&["inspect", "response", "--agent", "codex", "out.jsonl"]);
+    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @r"
+    read as    codex
+    last word  yes
+    at work    no
+    session    01a1dc7f-48cf-7c30-99f1-a9bd66cf147f
+    used       0 tokens in, 0 out, 0 from the cache
+    fault      limited: exceeded retry limit, last status: 429 Too Many Requests
+               another agent is asked, or it is waited for
+
+    answer
+    unreadable: the answer is empty
+
+    its words: goes on, score 0
+      no status block, and no word that says it is done
+    exit code 3
+    ");
+}
+
+#[test]
+fn an_agent_of_the_settings_is_read_as_its_driver_says_and_a_stranger_is_refused() {
+    let sandbox = Sandbox::scripted("");
+    sandbox.write("tribunal.yaml", "agents: {mine: {driver: codex}}\n");
+    sandbox.write("out.jsonl", LIMITED);
+    let read = sandbox.json(&["inspect", "response", "--agent", "mine", "out.jsonl"]);
+    assert_eq!((&read["schema"], &read["driver"]), (&"tribunal.response/1".into(), &"codex".into()));
+    assert_eq!((&read["fault"]["fault"], &read["rule"]), (&"limited".into(), &"wait".into()));
+    let schema: Value = serde_json::from_str(&sandbox.run(&["schema", "response"]).out).unwrap();
+    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&read), "{read}");
+    let ran = sandbox.run(&["inspect", "response", "--agent", "codx", "out.jsonl"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("did you mean `codex`?"), "{}", ran.err);
+}
