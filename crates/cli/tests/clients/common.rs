@@ -113,6 +113,16 @@ impl Bench {
         self.variables = variables(&self.sandbox.home(), gone);
     }
 
+    /// Takes variables out of the environment of everything that is started.
+    pub fn forget(&mut self, names: &[&str]) {
+        self.variables.retain(|(name, _)| !names.contains(&name.as_str()));
+    }
+
+    pub fn give(&mut self, variables: &[(&str, &str)]) {
+        let given = variables.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        self.variables.extend(given);
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.sandbox.command(arguments);
         self.surround(&mut command);

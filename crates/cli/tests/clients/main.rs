@@ -8,6 +8,7 @@ mod common;
 mod doctor;
 mod failures;
 mod fixing;
+mod inheriting;
 mod reviewing;
 #[path = "../cli/common.rs"]
 #[expect(dead_code, reason = "made for the tests of the binary alone; these need less of it")]
