@@ -81,7 +81,7 @@ pub(crate) struct Calls {
     pub run: RunId,
     pub calls: Vec<CallRow>,
     /// What each vendor got; with --sent only.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vendors: Vec<VendorRow>,
 }
 

@@ -186,7 +186,10 @@ fn no_agent_or_an_unknown_one() {
     let ran = refused(&sandbox, &["review", "plan.md", "--agent", "scriptde"]);
     assert!(ran.err.contains("did you mean `scripted`?"), "{}", ran.err);
     fs::remove_file(sandbox.path("tribunal.yaml")).unwrap();
-    let ran = refused(&sandbox, &["review", "plan.md"]);
+    // Whatever clients this machine has: none is on this path.
+    let ran = Ran::of(sandbox.command(&["review", "plan.md"]).env("PATH", sandbox.home()).output().unwrap());
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    assert!(!sandbox.path(".tribunal").exists(), "nothing may be started");
     assert!(ran.err.contains("[!] no agent is set"), "{}", ran.err);
     assert!(ran.err.contains("tribunal demo"), "{}", ran.err);
 }

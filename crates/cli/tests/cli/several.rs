@@ -315,7 +315,8 @@ fn the_worst_exit_code_counts_and_every_line_has_its_run() {
     one-xxxx           │ failed · an agent or the environment failed: no reviewer answered: agent `mine` ended with exit code 7; twice, […]
     one-xxxx           │   no findings · 0 rounds · […]
     one-xxxx           │   tracker: .tribunal/reviews/one-issues.md
-    one-xxxx           │   next: tribunal resume one-xxxx    (--reload, if you changed tribunal.yaml)
+    one-xxxx           │   next: tribunal doctor    (what is missing, and what mends it)
+    one-xxxx           │         tribunal resume one-xxxx    (--reload, if you changed tribunal.yaml)
 
     2 runs:
       a-rather-long-name-of-a-xxxx  resolved     a-rather-long-name-of-a-file.md · no findings
