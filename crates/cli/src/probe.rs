@@ -31,6 +31,10 @@ pub(crate) enum State {
     Unsure {
         why: String,
     },
+    /// It is signed in by means that it does not tell.
+    Elsewhere {
+        why: String,
+    },
     NotThere,
     /// The project names the program, and nobody has trusted it: it was not started.
     Untrusted,
@@ -46,7 +50,7 @@ impl State {
     pub fn word(&self) -> &'static str {
         match self {
             State::Ready => "ready",
-            State::Unsure { .. } => "unsure",
+            State::Unsure { .. } | State::Elsewhere { .. } => "unsure",
             State::NotThere => "not installed",
             State::Untrusted => "not trusted",
             State::Broken { .. } => "does not work",
@@ -90,7 +94,10 @@ pub(crate) async fn probe(client: &Client, program: &Path, manner: &Manner<'_>) 
         Err(why) => return broken(why),
     };
     let Some(version) = read_version(&said.stdout).or_else(|| read_version(&said.stderr)) else {
-        return broken(format!("{} names no version", client.version_args.join(" ")));
+        let last = last_line(&said.stderr, &said.stdout);
+        let code = said.code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"));
+        let asked = client.version_args.join(" ");
+        return broken(format!("{asked} names no version{}{last}", code.unwrap_or_default()));
     };
     let probed = |state, signed_in| Probed { state, version: Some(version), signed_in };
     if version < client.minimum {
@@ -104,21 +111,28 @@ pub(crate) async fn probe(client: &Client, program: &Path, manner: &Manner<'_>) 
             match read_sign_in(client, said, &manner.set) {
                 SignIn::In { how, subscription } => probed(State::Ready, Some((how, subscription))),
                 SignIn::Out => match &manner.provider {
+                    // Whether that one lets it in shows when it is asked.
                     Some(how) => {
-                        probed(State::Unsure { why: format!("it asks a provider of its own: {how}") }, None)
+                        let why =
+                            format!("it asks a provider of its own ({how}), which it says nothing about");
+                        probed(State::Elsewhere { why }, None)
                     }
                     None => probed(State::NotSignedIn, None),
                 },
                 SignIn::Unknown => {
-                    let mut last = said.stderr.lines().chain(said.stdout.lines()).map(str::trim);
-                    let last = last.rfind(|line| !line.is_empty()).map(|line| cut(line, 120));
-                    let last = last.map(|line| format!(": {line}")).unwrap_or_default();
+                    let last = last_line(said.stderr, said.stdout);
                     let why = format!("{question} does not say who is signed in{last}");
                     probed(State::Unsure { why }, None)
                 }
             }
         }
     }
+}
+
+/// The last thing it printed, to be put behind a sentence.
+fn last_line(stderr: &str, stdout: &str) -> String {
+    let mut lines = stderr.lines().chain(stdout.lines()).map(str::trim);
+    lines.rfind(|line| !line.is_empty()).map(|line| format!(": {}", cut(line, 120))).unwrap_or_default()
 }
 
 /// What a program printed.

@@ -48,6 +48,8 @@ pub struct Lines<W> {
     refused: Vec<FindingId>,
     /// Why tasks failed, by key.
     faults: BTreeMap<String, String>,
+    /// The wait that was told last.
+    awaited: Option<String>,
     /// Something stands above: what follows may be set off from it.
     wrote: bool,
 }
@@ -59,6 +61,7 @@ impl<W: Write> Lines<W> {
             screen,
             mode,
             view: RunView::default(),
+            awaited: None,
             tally: Tally::default(),
             sitting: Sitting::default(),
             rulings: Rulings::default(),
@@ -285,6 +288,18 @@ impl<W: Write> Lines<W> {
         Ok(())
     }
 
+    /// Many may wait for the same; it is said once.
+    fn wait(&mut self, text: &str) -> io::Result<()> {
+        let what = text.split(" (").next().unwrap_or(text).to_string();
+        if self.awaited.as_ref() == Some(&what) {
+            return Ok(());
+        }
+        self.awaited = Some(what);
+        let mark = self.screen.paint(Style::Warn, "[W]");
+        let text = self.screen.fit(6, text);
+        self.line(2, &format!("{mark} {text}"))
+    }
+
     fn shown(&mut self, entry: &Entry) -> io::Result<()> {
         match &entry.event {
             Event::RunStarted { settings, build, .. } => self.started(entry, settings, build),
@@ -292,14 +307,17 @@ impl<W: Write> Lines<W> {
                 let subject = self.view.settings.as_ref().map(|settings| settings.subject.title());
                 let text = format!("run {} goes on: review of {}", entry.run, subject.unwrap_or_default());
                 let text = self.screen.paint(Style::Bold, &clean(&text));
-                self.line(0, &format!("{text} (start {life})"))
+                self.line(0, &format!("{text} (start {life})"))?;
+                let waits: Vec<String> = self
+                    .view
+                    .awaited()
+                    .map(|(agent, until_ms)| words::awaited(agent, until_ms, entry.at.wall_ms))
+                    .collect();
+                waits.iter().try_for_each(|wait| self.wait(wait))
             }
             Event::SettingsChanged { .. } => self.line(2, "changed settings were taken in"),
             Event::EffectStarted { effect: Effect::AwaitReset { agent, until_ms, .. }, .. } => {
-                let mark = self.screen.paint(Style::Warn, "[W]");
-                let text = words::awaited(agent, *until_ms, entry.at.wall_ms);
-                let text = self.screen.fit(6, &text);
-                self.line(2, &format!("{mark} {text}"))
+                self.wait(&words::awaited(agent, *until_ms, entry.at.wall_ms))
             }
             Event::EffectStarted { key, effect, .. } => self.effect(key, effect),
             Event::EffectFinished { reply: Reply::Requests { requests }, .. } => self.requests(requests),

@@ -222,6 +222,7 @@ pub fn next_steps(view: &RunView, program: &str) -> Vec<String> {
     }
     match &view.phase {
         Phase::Parked(summary) if summary.outcome == Some(Outcome::Failed) => {
+            steps.push(format!("{program} doctor    (what is missing, and what mends it)"));
             steps.push(format!("{program} resume {run}    (--reload, if you changed tribunal.yaml)"));
         }
         Phase::Parked(_) => steps.push(format!("{program} resume {run}")),

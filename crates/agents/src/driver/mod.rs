@@ -147,7 +147,9 @@ impl AgentEvent {
     pub fn shown(&self) -> Option<String> {
         match self {
             AgentEvent::Text { text } => {
-                text.lines().map(str::trim).find(|line| !line.is_empty()).map(Into::into)
+                let first = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+                // An answer in its form is no news.
+                (!first.starts_with(['{', '[', '`'])).then(|| first.into())
             }
             AgentEvent::Tool { name, about } if about.is_empty() => Some(name.clone()),
             AgentEvent::Tool { name, about } => Some(format!("{name} {about}")),

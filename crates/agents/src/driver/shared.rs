@@ -100,8 +100,11 @@ pub(super) fn note(denied: &mut Vec<String>, what: String) {
 
 /// What went wrong with a client that ended without a last word. `trying`: what it had been trying again for.
 pub(super) fn cut_off(finished: &Finished<'_>, trying: Option<Fault>) -> Option<Fault> {
-    let last = finished.stderr.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let said = if last.is_empty() { String::new() } else { format!(": {}", short(last)) };
+    let last = |text: &str| text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(String::from);
+    // What is no client's output at all says what it is.
+    let foreign = || last(finished.stdout).filter(|line| !line.starts_with('{'));
+    let last = last(finished.stderr).or_else(foreign).unwrap_or_default();
+    let said = if last.is_empty() { String::new() } else { format!(": {}", short(&last)) };
     match finished.code {
         // Whoever ended it knows why; what it tried all the time says more than a clock.
         None => trying,

@@ -224,7 +224,15 @@ impl Asking<'_> {
         if !self.host.patched("fall-back") {
             return None;
         }
-        let text = format!("{}; {other} does it instead of {}", cut(&fault.detail, 200), self.task.agent);
+        let agent = &self.task.agent;
+        let what = match (&fault.kind, self.spent.limited.get(agent)) {
+            (FaultKind::Limited { .. }, Some(until_ms)) => {
+                let until = Stamp { wall_ms: *until_ms, awake_ms: 0 }.utc();
+                format!("{agent} is at its usage limit until {until} UTC")
+            }
+            _ => cut(&fault.detail, 200),
+        };
+        let text = format!("{what}; {other} does it instead of {agent}");
         self.host.note(Event::Warned { text });
         self.others.push(other.clone());
         self.hand_to(other);

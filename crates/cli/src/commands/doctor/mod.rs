@@ -228,11 +228,14 @@ fn asked(
 fn client_row(candidate: &Candidate, probed: &Probed) -> ClientRow {
     let client = candidate.client;
     let why = match &probed.state {
-        State::Unsure { why } | State::Broken { why } => Some(why.clone()),
+        State::Unsure { why } | State::Elsewhere { why } | State::Broken { why } => Some(why.clone()),
         _ => None,
     };
     let mend = match &probed.state {
-        State::Ready => None,
+        State::Ready | State::Elsewhere { .. } => None,
+        State::NotThere if candidate.program.contains('/') => {
+            Some("correct `program:` of the agent in the settings".to_string())
+        }
         State::Unsure { .. } | State::NotSignedIn => Some(client.sign_in.to_string()),
         State::NotThere | State::Broken { .. } | State::TooOld => Some(client.install.to_string()),
         State::Untrusted => Some("tribunal trust".to_string()),

@@ -125,7 +125,12 @@ impl Page<'_> {
         }
         let AgentRow { name, driver, provider, runs, state, .. } = agent;
         let head = format!("{name}: {state} ({driver} {runs}, of {provider}); {}", does.join(", "));
-        self.item(if agent.can_work { Mark::Good } else { Mark::Bad }, &head);
+        let mark = match (agent.can_work, *state) {
+            (true, "unsure") => Mark::Doubtful,
+            (true, _) => Mark::Good,
+            (false, _) => Mark::Bad,
+        };
+        self.item(mark, &head);
     }
 
     fn place(&mut self, report: &Report) {

@@ -143,7 +143,10 @@ fn remedy(agent: &AgentSpec, kind: &FaultKind) -> Option<String> {
     let client = clients::of(&agent.driver)?;
     let name = &agent.name;
     Some(match kind {
-        FaultKind::NotSignedIn => format!("sign in: {}", client.sign_in),
+        FaultKind::NotSignedIn => match client.keys.first() {
+            Some(key) => format!("sign in ({}), or replace the key in {}", client.sign_in, key.name),
+            None => format!("sign in: {}", client.sign_in),
+        },
         FaultKind::NoCredit => "pay for more, or let another agent take part: agents.use".into(),
         FaultKind::NoModel => format!("name one that there is: agents.{name}.model"),
         FaultKind::Denied if matches!(agent.driver, DriverSpec::ClaudeCode(_)) => {
