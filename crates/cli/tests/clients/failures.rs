@@ -3,7 +3,7 @@
 use std::thread;
 
 use serde_json::Value;
-use tribunal_testkit::model::{Failure, Rule, Step, Stop, When};
+use tribunal_testkit::model::{Call, Failure, Rule, Step, Stop, Tokens, When};
 
 use crate::common::{Bench, Client, with_each_client, word};
 
@@ -132,4 +132,17 @@ fn a_provider_that_is_not_there(client: Client) {
     bench.expect(&["review", "plan.md"], 5);
     let faults = faults(&bench);
     assert!(!faults.is_empty() && faults.iter().all(|fault| fault["fault"] == "connection"), "{faults:?}");
+}
+
+#[test]
+#[ignore = "needs the real clients: cargo xtask clients"]
+fn a_client_that_knows_prices_stops_at_what_is_left_to_spend() {
+    let dear = Tokens { input: 400_000, cached: 0, output: 20_000, reasoning: 0 };
+    let look = Step::calls([Call::Read("plan.md".into())]).using(dear);
+    let bench = Bench::new(&[Client::Claude], [Rule::always([look.clone(), look.clone(), look])]);
+    bench.sandbox.set("limits: {max_cost: 0.50}");
+    bench.run(&["review", "plan.md"]);
+    let faults = faults(&bench);
+    assert_eq!(faults.first().map(|fault| word(fault, "fault")), Some("curtailed"), "{faults:?}");
+    assert_eq!(bench.server.tally().requests.len(), 1, "the first answer took it all");
 }

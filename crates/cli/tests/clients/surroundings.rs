@@ -135,6 +135,9 @@ fn allow_outside(bench: &Bench, client: Client, outside: &Path) {
 fn what_the_person_allows_themselves_is_not_allowed_to_agents(client: Client) {
     let outside = tempfile::tempdir().unwrap();
     let made = outside.path().join("made.md").display().to_string();
+    let secret = outside.path().join("secret.md");
+    std::fs::write(&secret, "nobody may read this").unwrap();
+    let read = Call::Tool { name: "Read".into(), input: json!({ "file_path": secret }) };
     let write = || match client {
         Client::Claude => {
             Call::Tool { name: "Write".into(), input: json!({"file_path": made, "content": "x"}) }
@@ -148,7 +151,7 @@ fn what_the_person_allows_themselves_is_not_allowed_to_agents(client: Client) {
         &[client],
         [
             Rule::on("You are one reviewer", [Step::calls([write()]), found]),
-            Rule::when(fixing("fast is vague"), [Step::calls([write()]), blocked]),
+            Rule::when(fixing("fast is vague"), [Step::calls([write(), read]), blocked]),
             Rule::on("by hand", [Step::calls([write()]), Step::text("done")]),
         ],
     );
@@ -157,6 +160,13 @@ fn what_the_person_allows_themselves_is_not_allowed_to_agents(client: Client) {
     let tried = bench.server.tally().requests.iter().filter(|request| request.rounds == 1).count();
     assert_eq!(tried, 2, "a reviewer and a fixer");
     assert!(!Path::new(&made).exists());
+    let tally = bench.server.tally();
+    let told = tally.requests.iter().flat_map(|request| &request.results);
+    assert!(
+        told.clone().all(|words| !words.contains("nobody may read this")),
+        "{:?}",
+        told.collect::<Vec<_>>()
+    );
 
     // A person may.
     let mut alone = bench.client(client);
