@@ -2,7 +2,8 @@
 //!
 //! Format history (`v` of an [`Entry`]):
 //! - 1: the first. Added since, without a new number, since older entries still read: `confidence_calculated`,
-//!   `challenger_answered`, `finding_ruled`.
+//!   `challenger_answered`, `finding_ruled`; the effect `await_reset`, a task's `size`, `budget` and `session`, an answer's
+//!   `session`, more kinds of faults, `notional` beside costs.
 
 use alloc::{
     format,
