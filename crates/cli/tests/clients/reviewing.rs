@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tribunal_testkit::model::{
-    Call, Pattern, Rule, Step, Tokens, When,
+    Call, Failure, Pattern, Request, Rule, Step, Tokens, When,
     parts::{finding, findings_of, reviewer},
 };
 
@@ -13,6 +13,7 @@ with_each_client!(
     the_answer_is_asked_for_in_our_form,
     an_answer_in_free_words_is_read,
     what_was_wrong_is_said_in_the_same_talk_and_counted_once,
+    a_talk_that_a_killed_run_had_gone_on_with_is_branched_off,
     a_large_document_is_read_whole,
     a_document_cannot_have_other_files_sent,
 );
@@ -117,6 +118,34 @@ fn an_answer_in_free_words_is_read(client: Client) {
     bench.look();
     assert_eq!(bench.findings(), ["F1 open"]);
     assert_eq!(bench.unscripted(), [""; 0]);
+}
+
+/// Nobody knows how far it got in there.
+fn a_talk_that_a_killed_run_had_gone_on_with_is_branched_off(client: Client) {
+    let again = || When { last: Some("Your last answer was not accepted".into()), ..When::default() };
+    let bench = Bench::new(
+        &[client],
+        [
+            Rule::when(again(), [Step::fail(Failure::Silence)]).until("killed"),
+            Rule::when(again(), [Step::structured(raised())]),
+            in_the_talk([Step::text("I looked at it, and it is what it is.")]),
+        ],
+    );
+    let is_again =
+        |event: &Value| event["kind"] == "effect_started" && word(event, "key").ends_with("/again");
+    let run = bench.start(&["review", "--no-fix", "plan.md"], is_again);
+    let is_asked = |request: &Request| request.last.contains("not accepted");
+    bench.server.wait_until("it is asked again", |tally| tally.requests.iter().any(is_asked));
+    run.kill();
+    bench.server.open("killed");
+    bench.expect(&["resume"], 3);
+    assert_eq!(bench.findings(), ["F1 open"]);
+    let tally = bench.server.tally();
+    let last = tally.requests.iter().rfind(|request| is_asked(request)).unwrap();
+    assert!(last.body.to_string().contains("it is what it is"), "the branch has the talk so far");
+    let id = |key: &str| word(&bench.reply(key)["session"], "id").to_string();
+    let (first, branch) = (id("round-1/review/adversarial"), id("round-1/review/adversarial/again"));
+    assert!(!branch.is_empty() && branch != first, "{branch}: another talk than {first}");
 }
 
 fn what_was_wrong_is_said_in_the_same_talk_and_counted_once(client: Client) {
