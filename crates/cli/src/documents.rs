@@ -35,8 +35,19 @@ pub(crate) struct RunRow {
     pub confidence: Option<Confidence>,
     pub tracker: Option<String>,
     pub last: Option<Summary>,
+    /// Agents at their usage limit that the run waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaits: Vec<Awaited>,
     /// What to type next.
     pub next: Vec<String>,
+}
+
+/// An agent that may not be asked yet.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Awaited {
+    pub agent: AgentName,
+    /// Milliseconds since 1970.
+    pub until_ms: u64,
 }
 
 impl RunRow {
@@ -52,6 +63,10 @@ impl RunRow {
             confidence: view.confidence.clone(),
             tracker: view.tracker().map(String::from),
             last: view.summary().cloned(),
+            awaits: view
+                .awaited()
+                .map(|(agent, until_ms)| Awaited { agent: agent.clone(), until_ms })
+                .collect(),
             next: tribunal_report::next_steps(view, "tribunal"),
         }
     }

@@ -319,3 +319,13 @@ fn a_sign_in_that_shows_nowhere_is_asked_for_before_nobody_is_taken() {
     assert_eq!(ran.code, Some(5), "{}", ran.err);
     assert!(ran.err.contains("1. sign in: codex login"), "{}", ran.err);
 }
+
+#[test]
+fn a_server_that_is_not_there_is_pointed_out_and_keeps_nobody_from_working() {
+    let settings = "agents: {use: [claude-code]}\nmcp: {docs: {argv: [no-such-server, --stdio]}}\n";
+    let machine = Machine::new(settings, &[("claude", SIGNED_IN), ("git", GIT)]);
+    machine.types(&["trust", "--yes"]);
+    let report: Value = serde_json::from_str(&machine.run(&["--json"]).out).unwrap();
+    assert_eq!(report["ready"], true, "{report}");
+    assert_eq!(report["warnings"][0]["what"], "server `docs`: the program `no-such-server` is not there");
+}

@@ -79,6 +79,7 @@ fn examine(context: &Context, limit: Duration) -> Result<Report, Complaint> {
     let agents = company.map(|company| agent_rows(context, root, company, &clients)).unwrap_or_default();
     if let Some(company) = company {
         able(company, &agents, &clients, (&mut faults, &mut warnings));
+        warnings.extend(missing_servers(context, root, company));
     }
     let survey = settings::survey(root, &effective);
     Ok(Report {
@@ -194,6 +195,24 @@ fn everybody(settings: &Settings) -> impl Iterator<Item = &AgentSpec> {
 }
 
 /// A program as settings name it: on the path, or relative to the project.
+/// MCP servers whose program is not there: agents work on without them.
+fn missing_servers(context: &Context, root: &Path, company: &Settings) -> Vec<Trouble> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut missing = Vec::new();
+    let clients = company.agents.iter().filter_map(|agent| agent.driver.client());
+    for server in clients.flat_map(|client| &client.servers) {
+        let Some(program) = server.argv.first().filter(|_| !names.contains(&server.name.as_str())) else {
+            continue;
+        };
+        names.push(&server.name);
+        if found(root, program, &|name| context.variable(name)).is_none() {
+            let what = format!("server `{}`: the program `{program}` is not there", server.name);
+            missing.push(trouble(what, &[format!("install it, or correct mcp.{}.argv", server.name)]));
+        }
+    }
+    missing
+}
+
 /// Git's version, and what each client says; all at once.
 fn asked(
     context: &Context,
