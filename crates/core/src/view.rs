@@ -140,8 +140,9 @@ impl RunView {
             Event::RunResumed { life } => {
                 self.lives = *life;
                 self.phase = Phase::Running;
-                // Who is still waited for is asked for again.
-                self.spent.limited.clear();
+                // A wait that was under way goes on; it is not recorded again.
+                let now = entry.at.wall_ms;
+                self.spent.limited.retain(|_, until_ms| *until_ms > now);
             }
             Event::SettingsChanged { settings } => self.settings = Some(settings.clone()),
             Event::RunParked(summary) => {

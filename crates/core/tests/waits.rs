@@ -12,6 +12,7 @@ use tribunal_core::{
     reason::Reason,
     review::Court,
     settings::{AgentSpec, DriverSpec, Settings},
+    view::RunView,
 };
 use tribunal_testkit::{
     ScriptedWorld,
@@ -125,13 +126,11 @@ fn a_wait_that_was_cut_off_ends_when_it_would_have_ended() {
     let script = || world().on(SEAT, limited(Some(SOON))).on(&format!("{SEAT}/then-1"), one());
     let (whole, _, _) = reviewed(alone(), script());
     let mut trial = Trial::new(alone(), script(), 1);
-    // Killed before the end of the wait is written, three times.
+    // One write a life, until the wait has begun; then three that do not see its end.
+    while waits(&trial).is_empty() {
+        trial.live(review_workflow, Some(1));
+    }
     for _ in 0..3 {
-        let mut writes = 0;
-        while waits(&trial).is_empty() {
-            trial.live(review_workflow, Some(writes));
-            writes += 1;
-        }
         assert_eq!(trial.live(review_workflow, Some(0)), Life::Killed);
     }
     assert_eq!(trial.live(review_workflow, None), Life::Done(whole));
@@ -283,6 +282,24 @@ fn when_no_challenger_can_be_asked_nothing_is_repaired_and_nothing_is_charged() 
         ending.detail
     );
     assert!(!started(&trial.journal).iter().any(|key| key.as_str().contains("/fix-")));
+}
+
+#[test]
+fn a_wait_that_goes_on_after_a_resume_is_still_to_be_seen() {
+    let mut world = world().on(SEAT, limited(Some(SOON))).on(&format!("{SEAT}/then-1"), one());
+    world.resumes = true;
+    let mut trial = Trial::new(alone(), world, 1);
+    // One write a life.
+    while waits(&trial).is_empty() {
+        trial.live(review_workflow, Some(1));
+    }
+    let resumed_at = |wall_ms| {
+        let mut entry = trial.journal[0].clone();
+        entry.event = Event::RunResumed { life: 2 };
+        entry.at.wall_ms = wall_ms;
+        RunView::of(trial.journal.iter().chain([&entry])).awaited().count()
+    };
+    assert_eq!((resumed_at(SOON - 1), resumed_at(SOON * 2)), (1, 0));
 }
 
 /// The client kept the talk.
