@@ -5,8 +5,12 @@
 
 mod config;
 mod csv;
+pub mod page;
+pub mod problem;
 mod roster;
+pub mod shelf;
 mod story;
+pub mod yaml;
 
 pub use config::{CONFIG_PATH, OUTPUT_FOLDER, folder};
 pub use roster::{ROSTER_PATH, Roster, roster};

@@ -6,10 +6,9 @@ use std::fmt;
 
 use serde_json::{Value as Json, json};
 
-use super::{
-    nearest,
-    tree::{Form, Node},
-};
+use tribunal_bmad::yaml::{Form, Node};
+
+use super::nearest;
 use crate::context::quoted;
 
 /// A day: no task and no run is meant to be longer.

@@ -1,6 +1,6 @@
 //! Settings: what people wrote, in which layer, and what it means for one run.
 //!
-//! [`table`] knows every setting; [`tree`] reads YAML with its lines; [`read`] holds a file against the table; [`layers`]
+//! [`table`] knows every setting; `tribunal_bmad::yaml` reads YAML with its lines; [`read`] holds a file against the table; [`layers`]
 //! folds files, environment and flags; [`resolve`], [`agents`], [`drivers`], [`selection`] and [`roster`] make a run's settings
 //! of it; [`show`] and [`schema`]
 //! explain it to people and to editors. Unknown keys are refused with the line and the nearest known key. A run is pinned
@@ -22,7 +22,6 @@ mod show;
 mod table;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 pub(crate) use drivers::driver_of;
 pub(crate) use layers::{Effective, FILE, Given, Layer, PREFIX, gather, of_the_person};

@@ -1,11 +1,12 @@
 //! A file against the table: what it sets, and all that is wrong with it, at once.
 
+use tribunal_bmad::yaml::{self, Entry, Form, Node};
+
 use super::{
     kind::{Kind, Value},
     layers::Origin,
     nearest,
     table::{self, NAME, Spelling},
-    tree::{self, Entry, Form, Node},
 };
 use crate::complaint::Complaint;
 
@@ -74,7 +75,7 @@ fn is_ours(section: &str) -> bool {
 
 pub(crate) fn read(file: &str, text: &str, manner: Manner) -> Reading {
     let mut reader = Reader { file, text, manner, reading: Reading::default() };
-    match tree::parse(text) {
+    match yaml::parse(text) {
         Ok(root) => reader.top(&root),
         Err(broken) => reader.broken(&broken),
     }
@@ -165,7 +166,7 @@ impl Reader<'_> {
         }
     }
 
-    fn broken(&mut self, broken: &tree::Broken) {
+    fn broken(&mut self, broken: &yaml::Broken) {
         let (line, hint) = match stray_indent(self.text) {
             Some((line, hint)) => (Some(line), Some(hint)),
             None => (broken.line, None),
@@ -270,14 +271,12 @@ fn stray_indent(text: &str) -> Option<(usize, String)> {
 
 /// The value of a variable or a flag. Text and names are taken as they are; lists are written `[a, b]`.
 pub(super) fn read_given(kind: Kind, text: &str) -> Result<Option<Value>, super::kind::Slip> {
-    let scalar = |text: &str| Node { line: 1, form: Form::Scalar(text.to_string()) };
+    let scalar = |text: &str| Node::of(Form::Scalar(text.to_string()));
     let node = match kind {
         Kind::List | Kind::Commands | Kind::ListOf(_) if text.trim_start().starts_with('[') => {
-            tree::parse(text).unwrap_or_else(|_| scalar(text))
+            yaml::parse(text).unwrap_or_else(|_| scalar(text))
         }
-        Kind::List | Kind::Commands | Kind::ListOf(_) => {
-            Node { line: 1, form: Form::List(vec![scalar(text)]) }
-        }
+        Kind::List | Kind::Commands | Kind::ListOf(_) => Node::of(Form::List(vec![scalar(text)])),
         _ => scalar(text),
     };
     kind.read(&node)

@@ -1,6 +1,7 @@
-//! A YAML text as a tree that knows its lines. What the keys mean is not known here, see [`super::read`].
+//! A YAML text as a tree that knows its places: the line and column of every value and key, and the bytes of every scalar, so
+//! that one of them can be exchanged and everything else stays as it is. What the keys mean is not known here.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use serde::{
     Deserialize, Deserializer,
@@ -8,15 +9,18 @@ use serde::{
 };
 use serde_saphyr::{DuplicateKeyPolicy, Location, NonFiniteFloatPolicy, Spanned};
 
-/// One value of a file and the line it begins in.
+/// One value of a file and where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
+pub struct Node {
     pub line: usize,
+    pub column: usize,
     pub form: Form,
+    /// The bytes of the text it stands in, quotes among them; none where it came through an alias.
+    pub span: Option<Range<usize>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
     /// A key with nothing behind it.
     Nothing,
     /// As it stands there, without quotes. Whether `2` is a number is for the setting to say.
@@ -26,24 +30,26 @@ pub(super) enum Form {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub struct Entry {
     pub key: String,
     /// The key's.
     pub line: usize,
+    pub column: usize,
     pub value: Node,
 }
 
 /// Why a text is no YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Broken {
+pub struct Broken {
     pub line: Option<usize>,
+    pub column: Option<usize>,
     pub what: String,
 }
 
-pub(super) fn parse(text: &str) -> Result<Node, Broken> {
+pub fn parse(text: &str) -> Result<Node, Broken> {
     // A file of comments only is an empty file, which the parser takes for a broken one.
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-        return Ok(Node { line: 1, form: Form::Nothing });
+        return Ok(Node::of(Form::Nothing));
     }
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::Error,
@@ -52,6 +58,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Broken> {
     };
     let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|cause| Broken {
         line: cause.location().and_then(|at| line_of(&at)),
+        column: cause.location().and_then(|at| column_of(&at)),
         what: plain(&cause.without_snippet().to_string()),
     })?;
     Ok(node(text, raw))
@@ -59,6 +66,10 @@ pub(super) fn parse(text: &str) -> Result<Node, Broken> {
 
 fn line_of(at: &Location) -> Option<usize> {
     usize::try_from(at.line()).ok().filter(|line| *line > 0)
+}
+
+fn column_of(at: &Location) -> Option<usize> {
+    usize::try_from(at.column()).ok().filter(|column| *column > 0)
 }
 
 /// What the parser saw, in our words where they are plainer.
@@ -71,7 +82,7 @@ fn plain(message: &str) -> String {
         return format!("`{key}` stands here for the second time");
     }
     if first.starts_with("multiple YAML documents") {
-        return "a second document begins here (`---`); settings are one".into();
+        return "a second document begins here (`---`); one is read".into();
     }
     if first.starts_with("mapping values are not allowed") {
         return "this is no YAML: a key stands where none can; look at the indentation and at quotes".into();
@@ -81,6 +92,9 @@ fn plain(message: &str) -> String {
 
 fn node(text: &str, raw: Spanned<Raw>) -> Node {
     let line = line_of(&raw.referenced).unwrap_or(1);
+    let column = column_of(&raw.referenced).unwrap_or(1);
+    let own = raw.referenced == raw.defined;
+    let span = bytes(&raw.defined).filter(|span| own && text.get(span.clone()).is_some());
     let form = match raw.value {
         Raw::Nothing => Form::Nothing,
         Raw::Text(scalar) => Form::Scalar(scalar),
@@ -89,24 +103,28 @@ fn node(text: &str, raw: Spanned<Raw>) -> Node {
         Raw::List(items) => Form::List(items.into_iter().map(|item| node(text, item)).collect()),
         Raw::Map(entries) => Form::Map(entries.into_iter().map(|pair| entry(text, pair)).collect()),
     };
-    Node { line, form }
+    Node { line, column, form, span }
 }
 
 fn entry(text: &str, (key, value): (Spanned<Raw>, Spanned<Raw>)) -> Entry {
     let line = line_of(&key.referenced).unwrap_or(1);
+    let column = column_of(&key.referenced).unwrap_or(1);
     let key = match node(text, key).form {
         Form::Scalar(key) => key,
         Form::Nothing => "~".to_string(),
         Form::List(_) | Form::Map(_) => "?".to_string(),
     };
-    Entry { key, line, value: node(text, value) }
+    Entry { key, line, column, value: node(text, value) }
+}
+
+fn bytes(at: &Location) -> Option<Range<usize>> {
+    let span = at.span();
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    Some(start..start.checked_add(usize::try_from(span.byte_len()?).ok()?)?)
 }
 
 fn slice(text: &str, at: &Location) -> Option<String> {
-    let span = at.span();
-    let start = usize::try_from(span.byte_offset()?).ok()?;
-    let end = start.checked_add(usize::try_from(span.byte_len()?).ok()?)?;
-    text.get(start..end).map(|piece| piece.trim().to_string()).filter(|piece| !piece.is_empty())
+    text.get(bytes(at)?).map(|piece| piece.trim().to_string()).filter(|piece| !piece.is_empty())
 }
 
 enum Raw {
@@ -115,6 +133,42 @@ enum Raw {
     Typed(String),
     List(Vec<Spanned<Raw>>),
     Map(Vec<(Spanned<Raw>, Spanned<Raw>)>),
+}
+
+impl Node {
+    /// A value that stands in no file.
+    pub fn of(form: Form) -> Node {
+        Node { line: 1, column: 1, form, span: None }
+    }
+
+    /// The value of a key, if this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// The text, if this is a scalar.
+    pub fn text(&self) -> Option<&str> {
+        match &self.form {
+            Form::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The keys, if this is a map; else none.
+    pub fn entries(&self) -> &[Entry] {
+        match &self.form {
+            Form::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The items, if this is a list; else none.
+    pub fn items(&self) -> &[Node] {
+        match &self.form {
+            Form::List(items) => items,
+            _ => &[],
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Raw {
@@ -264,8 +318,40 @@ mod tests {
         Some(1) this is no YAML: a key stands where none can; look at the indentation and at quotes
         Some(1) this is no YAML: alias references unknown anchor
         Some(2) this is no YAML: invalid indentation in multiline quoted scalar
-        Some(4) a second document begins here (`---`); settings are one
+        Some(4) a second document begins here (`---`); one is read
         ");
+    }
+
+    /// Every scalar with the bytes it stands in.
+    fn spans(text: &str) -> String {
+        fn walk(text: &str, node: &Node, out: &mut Vec<String>) {
+            if let Form::Scalar(scalar) = &node.form {
+                let bytes = node.span.clone().map(|span| &text[span]);
+                out.push(format!("{}:{} {scalar} {bytes:?}", node.line, node.column));
+            }
+            node.items().iter().for_each(|item| walk(text, item, out));
+            node.entries().iter().for_each(|entry| walk(text, &entry.value, out));
+        }
+        let mut out = Vec::new();
+        walk(text, &parse(text).unwrap(), &mut out);
+        out.join("\n")
+    }
+
+    #[test]
+    fn every_scalar_knows_its_bytes() {
+        let text = "\u{feff}# ä\r\na:   done   # x\r\nb: \"q\"\r\nc: 'it''s' \r\nd: {e: f, g: 1}\r\nh: &i yes\r\nj: *i\r\nk: |\r\n  t\r\nö: ü\r\n";
+        insta::assert_snapshot!(spans(text), @r#"
+        2:6 done Some("done")
+        3:4 q Some("\"q\"")
+        4:4 it's Some("'it''s'")
+        5:8 f Some("f")
+        5:14 1 Some("1")
+        6:7 yes Some("yes")
+        7:4 yes None
+        9:3 t
+         Some("t\r\n")
+        10:4 ü Some("ü")
+        "#);
     }
 
     #[test]

@@ -1,0 +1,104 @@
+//! What is wrong with a project's files, each with its place, why it matters and what to do about it.
+//!
+//! Reading never fails as a whole: it gives a value and problems. Whether a problem keeps anything from starting is for
+//! whoever asked to say; here it only has a weight.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How much a problem matters, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// Worth knowing; nothing has to be done.
+    Note,
+    /// Work can go on, and may go wrong.
+    Warning,
+    /// The file cannot be used as it is, or what depends on it is not ready.
+    Error,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    pub weight: Weight,
+    /// Which rule it breaks, in kebab case and for ever the same: `board-duplicate-key`.
+    pub rule: &'static str,
+    /// Relative to the project's root.
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// What is wrong: lower case, no period at the end.
+    pub what: String,
+    /// Why it matters; empty where that is plain.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// What to do; empty: nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub todo: String,
+}
+
+impl Problem {
+    pub fn new(weight: Weight, rule: &'static str, path: &str, what: impl Into<String>) -> Problem {
+        Problem {
+            weight,
+            rule,
+            path: path.to_string(),
+            line: None,
+            column: None,
+            what: what.into(),
+            why: String::new(),
+            todo: String::new(),
+        }
+    }
+
+    pub fn error(rule: &'static str, path: &str, what: impl Into<String>) -> Problem {
+        Problem::new(Weight::Error, rule, path, what)
+    }
+
+    pub fn warning(rule: &'static str, path: &str, what: impl Into<String>) -> Problem {
+        Problem::new(Weight::Warning, rule, path, what)
+    }
+
+    pub fn note(rule: &'static str, path: &str, what: impl Into<String>) -> Problem {
+        Problem::new(Weight::Note, rule, path, what)
+    }
+
+    #[must_use]
+    pub fn at(mut self, line: usize) -> Problem {
+        self.line = Some(line);
+        self
+    }
+
+    #[must_use]
+    pub fn column(mut self, column: usize) -> Problem {
+        self.column = Some(column);
+        self
+    }
+
+    #[must_use]
+    pub fn why(mut self, why: impl Into<String>) -> Problem {
+        self.why = why.into();
+        self
+    }
+
+    #[must_use]
+    pub fn todo(mut self, todo: impl Into<String>) -> Problem {
+        self.todo = todo.into();
+        self
+    }
+}
+
+/// `path:line:column: what`.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        for number in [self.line, self.column.filter(|_| self.line.is_some())].into_iter().flatten() {
+            write!(f, ":{number}")?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
