@@ -5,6 +5,7 @@
 
 mod config;
 mod csv;
+pub mod keys;
 pub mod page;
 pub mod problem;
 mod roster;
