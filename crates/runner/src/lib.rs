@@ -27,6 +27,7 @@ mod rate;
 mod refs;
 pub mod run;
 mod shared;
+pub mod shelf;
 pub mod subject;
 pub mod undo;
 
