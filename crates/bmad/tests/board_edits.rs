@@ -109,14 +109,13 @@ proptest! {
     #[test]
     fn every_other_byte_stays(text in text(), picks in prop::collection::vec((any::<prop::sample::Index>(), 0..5usize, any::<bool>()), MOVES)) {
         let mut text = text;
-        let board = board::read("b", &text);
+        let mut board = board::read("b", &text);
         prop_assert!(board.readable || board.entries.is_empty(), "{:?}\n{text}", board.problems);
         for (which, to, anyway) in picks {
-            let board = board::read("b", &text);
             if board.entries.is_empty() {
                 break;
             }
-            let entry = which.get(&board.entries);
+            let entry = which.get(&board.entries).clone();
             let states = State::all(&entry.key);
             let to = states[to % states.len()];
             let way = if anyway { Way::Anyway } else { Way::Along };
@@ -128,8 +127,8 @@ proptest! {
                     for old in board.entries.iter().filter(|old| out.moves.iter().all(|one| one.key != old.key)) {
                         prop_assert_eq!(Some(old), after.entry(&old.key));
                     }
-                    prop_assert_eq!(after.action_items, board.action_items);
-                    text = out.text;
+                    prop_assert_eq!(&after.action_items, &board.action_items);
+                    (text, board) = (out.text, after);
                 }
                 Err(Refused::Against { .. }) => prop_assert!(!anyway),
                 Err(other) => prop_assert!(false, "{other:?}\n{text}"),

@@ -6,7 +6,7 @@
 
 use std::{fmt, ops::Range};
 
-use super::{Board, DEVELOPMENT, State, next, read};
+use super::{Board, DEVELOPMENT, State, next, read_with_tree};
 use crate::{
     keys::{EpicStatus, Key, RetroStatus, StoryStatus},
     page::spliced,
@@ -93,7 +93,7 @@ pub enum Arrow {
 
 /// Moves what `key` names to a state.
 pub fn moved(text: &str, key: &Key, to: State, way: Way) -> Result<Moved, Refused> {
-    let board = read("", text);
+    let (board, tree) = read_with_tree("", text);
     if !board.readable {
         return Err(Refused::Broken { board: Box::new(board) });
     }
@@ -113,7 +113,7 @@ pub fn moved(text: &str, key: &Key, to: State, way: Way) -> Result<Moved, Refuse
     let mut moves = vec![Move { key: key.clone(), from, to, line: entry.line }];
     moves.extend(begun_epic(&board, key, to));
     moves.sort_by_key(|one| one.line);
-    exchange(text, moves)
+    exchange(text, &tree, moves)
 }
 
 /// An epic is in progress from its first story's start on.
@@ -161,9 +161,7 @@ fn story_arrow(from: StoryStatus, to: StoryStatus) -> Option<Arrow> {
     }
 }
 
-fn exchange(text: &str, moves: Vec<Move>) -> Result<Moved, Refused> {
-    // It was read as a board just now.
-    let tree = yaml::parse(text).unwrap_or(Node::of(Form::Nothing));
+fn exchange(text: &str, tree: &Node, moves: Vec<Move>) -> Result<Moved, Refused> {
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for one in &moves {
         let value = tree.get(DEVELOPMENT).and_then(|all| all.get(&one.key.to_string()));
@@ -177,7 +175,7 @@ fn exchange(text: &str, moves: Vec<Move>) -> Result<Moved, Refused> {
     let out = spliced(text, &edits);
     let asked = |key: &str| moves.iter().find(|one| one.key.to_string() == key).map(|one| one.to.as_str());
     match yaml::parse(&out) {
-        Ok(after) if differs_only(&tree, &after, &asked) => Ok(Moved { text: out, moves }),
+        Ok(after) if differs_only(tree, &after, &asked) => Ok(Moved { text: out, moves }),
         _ => Err(Refused::Unsafe { key: moves[0].key.clone() }),
     }
 }

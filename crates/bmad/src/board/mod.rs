@@ -136,12 +136,17 @@ impl Board {
 
 /// Reads a board; `path` is for the problems.
 pub fn read(path: &str, text: &str) -> Board {
+    read_with_tree(path, text).0
+}
+
+/// With the places of its values; a board that is no YAML has none.
+fn read_with_tree(path: &str, text: &str) -> (Board, Node) {
     let mut board = Board { path: path.to_string(), ..Board::default() };
     let tree = match yaml::parse(text) {
         Ok(tree) => tree,
         Err(broken) => {
             board.problems.push(broken_board(path, &broken));
-            return board;
+            return (board, Node::of(Form::Nothing));
         }
     };
     let own = |key: &str| tree.get(key).and_then(Node::text).map(String::from);
@@ -167,7 +172,7 @@ pub fn read(path: &str, text: &str) -> Board {
     }
     read_action_items(&mut board, tree.get("action_items"));
     look_over(&mut board);
-    board
+    (board, tree)
 }
 
 fn broken_board(path: &str, broken: &yaml::Broken) -> Problem {
