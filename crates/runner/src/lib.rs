@@ -6,6 +6,7 @@
 //! It decides nothing (that is `core`), shows nothing (that is `report`) and reads neither the environment nor arguments
 //! (the binary hands them in).
 
+pub mod board;
 pub mod changes;
 mod checkpoints;
 mod copies;

@@ -1,7 +1,7 @@
 //! A project's folder as the readers of BMAD's files see it: paths from the root, texts, names. Nothing is followed out of the
 //! project, nothing is waited for, and a file longer than any of BMAD's is not taken into memory.
 //!
-//! What the texts mean is `bmad`'s; writing them is not done here.
+//! What the texts mean is `bmad`'s; writing them is [`crate::board`]'s and the landings'.
 
 use std::{
     fs, io,
