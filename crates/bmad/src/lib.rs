@@ -3,7 +3,7 @@
 //! So far it knows the one file that every era of BMAD has, `_bmad/bmm/config.yaml`, the list of a project's agents, and a
 //! story's acceptance criteria. Boards, epics and menus come with the workflows that need them.
 
-mod config;
+pub mod config;
 mod csv;
 pub mod keys;
 pub mod page;
@@ -11,6 +11,7 @@ pub mod problem;
 mod roster;
 pub mod shelf;
 mod story;
+pub mod toml_tree;
 pub mod yaml;
 
 pub use config::{CONFIG_PATH, OUTPUT_FOLDER, folder};
