@@ -6,6 +6,8 @@
 pub mod config;
 mod csv;
 pub mod keys;
+pub mod layout;
+pub mod manifest;
 pub mod page;
 pub mod problem;
 mod roster;
