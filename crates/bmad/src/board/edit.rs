@@ -6,6 +6,9 @@
 
 use std::{fmt, ops::Range};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{Board, DEVELOPMENT, State, next, read_with_tree};
 use crate::{
     keys::{EpicStatus, Key, RetroStatus, StoryStatus},
@@ -31,7 +34,7 @@ pub struct Moved {
     pub moves: Vec<Move>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Move {
     pub key: Key,
     pub from: State,

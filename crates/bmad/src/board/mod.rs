@@ -8,6 +8,7 @@ pub mod next;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -47,7 +48,7 @@ pub struct Entry {
 }
 
 /// A state, by what has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum State {
     Epic(EpicStatus),
@@ -56,7 +57,7 @@ pub enum State {
 }
 
 /// What a retrospective promised.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ActionItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,

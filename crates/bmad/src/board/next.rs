@@ -1,20 +1,21 @@
 //! What would run next, and why: what was begun before what was not, in the order of the numbers. Nothing is run here, and
 //! which command runs it in which era is known in `commands`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Board, State};
 use crate::keys::{EpicStatus, Key, RetroStatus, StoryKey, StoryStatus};
 
 /// What to do next.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Next {
     pub what: What,
     pub key: Key,
     pub reason: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
     CreateStory,
