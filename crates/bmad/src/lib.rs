@@ -3,6 +3,7 @@
 //! So far it knows the one file that every era of BMAD has, `_bmad/bmm/config.yaml`, the list of a project's agents, and a
 //! story's acceptance criteria. Boards, epics and menus come with the workflows that need them.
 
+pub mod commands;
 pub mod config;
 mod csv;
 pub mod keys;
