@@ -5,12 +5,15 @@
 
 mod config;
 mod csv;
+pub mod epics;
 pub mod keys;
 pub mod page;
 pub mod problem;
 mod roster;
 pub mod shelf;
-mod story;
+pub mod specs;
+pub mod story;
+pub mod verdict;
 pub mod yaml;
 
 pub use config::{CONFIG_PATH, OUTPUT_FOLDER, folder};
