@@ -88,6 +88,16 @@ impl Bmad {
         }
     }
 
+    /// Folders of plans, settings and skills, which no story's change is about.
+    pub fn bookkeeping(&self) -> Vec<String> {
+        let folders = &self.config.folders;
+        let mut all = vec![folders.output.clone(), folders.planning.clone(), folders.implementation.clone()];
+        all.extend(self.layout.root.clone());
+        all.extend(self.layout.clients.iter().map(|client| client.folder.clone()));
+        all.retain(|folder| !folder.is_empty());
+        all
+    }
+
     /// Where a story's file stands, or would.
     pub fn story_path(&self, key: &StoryKey) -> String {
         below(&self.config.folders.implementation, &format!("{key}.md"))
