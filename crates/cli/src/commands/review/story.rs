@@ -8,7 +8,7 @@ use std::{
 use tribunal_bmad::{
     commands::{self, Step},
     keys::Key,
-    shelf::{Shelf, has},
+    shelf::Shelf,
     story,
 };
 use tribunal_report::escaped;
@@ -33,7 +33,7 @@ pub(super) fn file(typed: &str, context: &Context) -> Result<PathBuf, Complaint>
     let bmad = Bmad::of(&project);
     let missing = |key: &str, path: &str| {
         let complaint = Complaint::usage(format!("{key} has no file yet: {path} is not there"));
-        match commands::of(&bmad.layout, Step::CreateStory, "claude-code", &bmad.shelf).prompt(key) {
+        match commands::of(&bmad.layout, Step::CreateStory, bmad.client(), &bmad.shelf).prompt(key) {
             Some(prompt) => complaint.todo(format!("have it written: {prompt}")),
             None => complaint.todo("name its file: tribunal review --story FILE"),
         }
@@ -41,11 +41,10 @@ pub(super) fn file(typed: &str, context: &Context) -> Result<PathBuf, Complaint>
     let Key::Story(key) = bmad.key(typed)? else {
         return Err(Complaint::usage(format!("{typed} is no story")).todo("see the stories: tribunal status"));
     };
-    let relative = bmad.story_path(&key);
-    if !has(&bmad.shelf, &relative) {
-        return Err(missing(&key.to_string(), &relative));
+    match bmad.story_file(&key) {
+        Some(relative) => Ok(project.root().join(relative)),
+        None => Err(missing(&key.to_string(), &bmad.story_path(&key))),
     }
-    Ok(project.root().join(relative))
 }
 
 /// The runs it takes: one for the file, and those of the change.
