@@ -6,10 +6,12 @@
 pub mod commands;
 pub mod config;
 mod csv;
+pub mod help;
 pub mod keys;
 pub mod layout;
 pub mod manifest;
 pub mod page;
+pub mod paths;
 pub mod problem;
 mod roster;
 pub mod shelf;
