@@ -13,12 +13,12 @@ pub mod manifest;
 pub mod page;
 pub mod paths;
 pub mod problem;
-mod roster;
+pub mod roster;
 pub mod shelf;
 mod story;
 pub mod toml_tree;
 pub mod yaml;
 
 pub use config::{CONFIG_PATH, OUTPUT_FOLDER, folder};
-pub use roster::{ROSTER_PATH, Roster, roster};
+pub use roster::{Member, ROSTER_PATH, Roster, Unnamed, roster};
 pub use story::{criteria, is_story};
