@@ -6,6 +6,7 @@
 mod config;
 mod csv;
 pub mod keys;
+pub mod menu;
 pub mod page;
 pub mod problem;
 mod roster;
