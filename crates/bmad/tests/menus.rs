@@ -12,6 +12,8 @@
 //! In step files some lists of work to do follow a prompt that sounds like a question; they are counted as numbered menus. An
 //! agent's answer does not show them.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::{
     collections::BTreeMap,
     fs,

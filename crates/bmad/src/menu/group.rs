@@ -9,6 +9,9 @@ use super::{
 };
 use crate::page::{Kind, Line, Page};
 
+/// More options are something else, and are not kept.
+const MOST: usize = 40;
+
 /// What may be a menu.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
@@ -86,7 +89,7 @@ struct Open {
 
 impl<'t> Groups<'_, 't> {
     fn take(&mut self, index: usize, line: &Line<'t>) {
-        let marks = scan::marks(line.text);
+        let marks = scan::marks(line.text, MOST + 1);
         if let Some(refusal) = broken(&marks) {
             self.close();
             return self.emit(index, line, (&marks, Layout::Horizontal), vec![refusal]);
@@ -166,7 +169,9 @@ impl<'t> Groups<'_, 't> {
         open.keys.insert(mark.key.to_string());
         open.glued &= said.glued;
         open.between = 0;
-        open.candidate.options.push(choice);
+        if open.candidate.options.len() <= MOST {
+            open.candidate.options.push(choice);
+        }
         open.candidate.last = index;
     }
 
@@ -240,6 +245,9 @@ impl<'t> Groups<'_, 't> {
 
     fn finish(&mut self, mut candidate: Candidate) {
         let distinct: HashSet<&str> = candidate.options.iter().map(|option| option.key.as_str()).collect();
+        if candidate.options.len() > MOST {
+            candidate.refusals.push(Refusal::Many);
+        }
         let checkbox = candidate.refusals.contains(&Refusal::Checkbox);
         if distinct.len() < candidate.options.len() && !checkbox {
             candidate.refusals.push(Refusal::SameKeyTwice);

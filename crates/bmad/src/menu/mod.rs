@@ -152,6 +152,7 @@ pub enum Refusal {
     Sentence,
     SameKeyTwice,
     Instruction,
+    Many,
     Score,
 }
 
@@ -172,6 +173,7 @@ impl Refusal {
             Refusal::Sentence => "its keys are mentioned in a sentence",
             Refusal::SameKeyTwice => "a key stands in it twice",
             Refusal::Instruction => "it says what to do for a key, and offers nothing",
+            Refusal::Many => "it has more than 40 options",
             Refusal::Score => "its score is below 70",
         }
     }

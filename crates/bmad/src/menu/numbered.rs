@@ -115,7 +115,7 @@ fn item(line: &Line<'_>) -> Option<(usize, Choice)> {
     let text = line.text.trim_start().trim_start_matches('>').trim_start().trim_start_matches('*');
     let (number, rest) = text.split_once(['.', ')'])?;
     let rest = rest.strip_prefix("**").unwrap_or(rest);
-    if number.len() > 2 || !rest.starts_with(' ') || !scan::marks(rest).is_empty() {
+    if number.len() > 2 || !rest.starts_with(' ') || !scan::marks(rest, 1).is_empty() {
         return None;
     }
     let said = scan::label(number, rest);

@@ -129,8 +129,8 @@ fn of_line(line: &Line<'_>) -> Option<Question> {
 
 /// `Choose option [1], [2], or [3]:`, all the keys of the line.
 fn keys(line: &Line<'_>) -> Vec<Choice> {
-    let marks = scan::marks(line.text);
-    let keys = marks.iter().take(20).map(|mark| choice(mark.key, String::new(), String::new(), line.number));
+    let marks = scan::marks(line.text, 20);
+    let keys = marks.iter().map(|mark| choice(mark.key, String::new(), String::new(), line.number));
     keys.collect()
 }
 

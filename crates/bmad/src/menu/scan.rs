@@ -22,10 +22,14 @@ pub(super) enum MarkKind {
 /// Marks of emphasis and quotes around a word.
 pub(super) const AROUND: [char; 9] = ['*', '_', '"', '\'', '`', '“', '”', '‘', '’'];
 
-pub(super) fn marks(line: &str) -> Vec<Mark<'_>> {
+/// The keys in brackets of a line, the first so many.
+pub(super) fn marks(line: &str, most: usize) -> Vec<Mark<'_>> {
     let bytes = line.as_bytes();
     let mut marks: Vec<Mark<'_>> = Vec::new();
     for (start, _) in line.match_indices('[') {
+        if marks.len() == most {
+            break;
+        }
         let closed = |length: usize| bytes.get(start + 1 + length) == Some(&b']');
         let is = |at: usize, is: fn(&u8) -> bool| bytes.get(start + at).is_some_and(is);
         let length = if is(1, u8::is_ascii_alphanumeric) && closed(1) {

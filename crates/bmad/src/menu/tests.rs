@@ -291,6 +291,8 @@ fn of_many_the_later_ones_are_given() {
     let lone = "[C] Continue\n".repeat(50_000);
     let found = found(&lone);
     assert_eq!((found.rejected.len(), found.left_out), (200, 49_800));
+    let row = self::found(&"[A] x ".repeat(100_000)).rejected.remove(0);
+    assert_eq!(row.because, [Refusal::SameKeyTwice, Refusal::Many]);
     assert_eq!(found.rejected.last().map(|rejected| rejected.menu.lines.clone()), Some(50_000..50_001));
 }
 
