@@ -17,9 +17,9 @@ pub mod page;
 pub mod problem;
 mod roster;
 pub mod shelf;
-pub mod toml_tree;
 pub mod specs;
 pub mod story;
+pub mod toml_tree;
 pub mod verdict;
 pub mod yaml;
 
