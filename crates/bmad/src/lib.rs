@@ -13,6 +13,7 @@ pub mod help;
 pub mod keys;
 pub mod layout;
 pub mod manifest;
+pub mod menu;
 pub mod page;
 pub mod paths;
 pub mod problem;
