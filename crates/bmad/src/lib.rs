@@ -1,18 +1,25 @@
 //! Reads BMAD's files: takes text, gives types. Starts nothing, opens nothing, knows no agent.
 //!
-//! So far it knows the one file that every era of BMAD has, `_bmad/bmm/config.yaml`, the list of a project's agents, and a
-//! story's acceptance criteria. Boards, epics and menus come with the workflows that need them.
+//! [`layout`] tells the eras apart and [`config`] where a project keeps what; [`board`] is the sprint's, [`keys`] names what
+//! stands on it. [`yaml`] and [`page`] read the two formats with their places, so that an edit exchanges what it means and
+//! nothing else. What cannot be read is a [`problem`], never a failure; files come from a [`shelf`].
 
-mod config;
+pub mod board;
+pub mod commands;
+pub mod config;
 mod csv;
+pub mod documents;
 pub mod epics;
 pub mod keys;
+pub mod layout;
+pub mod manifest;
 pub mod page;
 pub mod problem;
 mod roster;
 pub mod shelf;
 pub mod specs;
 pub mod story;
+pub mod toml_tree;
 pub mod verdict;
 pub mod yaml;
 
