@@ -8,6 +8,7 @@ pub mod board;
 pub mod commands;
 pub mod config;
 mod csv;
+pub mod documents;
 pub mod epics;
 pub mod help;
 pub mod keys;
