@@ -2,8 +2,9 @@
 //!
 //! The grammar is BMAD's own and the same in every era. Older words for a state are understood and never written.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 /// What a key on the board stands for.
@@ -156,8 +157,25 @@ impl Serialize for Number {
     }
 }
 
+/// Written as they stand on a board.
+macro_rules! schema_of_text {
+    ($($kind:ident: $example:literal),*) => {$(
+        impl JsonSchema for $kind {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($kind).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "examples": [$example] })
+            }
+        }
+    )*};
+}
+
+schema_of_text!(Key: "epic-1", StoryKey: "1-2-log-in", Number: "1.2");
+
 /// The states of a story, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoryStatus {
     Backlog,
@@ -168,7 +186,7 @@ pub enum StoryStatus {
 }
 
 /// The states of an epic, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EpicStatus {
     Backlog,
@@ -177,7 +195,7 @@ pub enum EpicStatus {
 }
 
 /// The states of a retrospective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RetroStatus {
     Optional,

@@ -1,11 +1,15 @@
 //! Reads BMAD's files: takes text, gives types. Starts nothing, opens nothing, knows no agent.
 //!
-//! So far it knows the one file that every era of BMAD has, `_bmad/bmm/config.yaml`, the list of a project's agents, and a
-//! story's acceptance criteria. Boards, epics and menus come with the workflows that need them.
+//! [`layout`] tells the eras apart and [`config`] where a project keeps what; [`board`] is the sprint's, [`keys`] names what
+//! stands on it. [`yaml`] and [`page`] read the two formats with their places, so that an edit exchanges what it means and
+//! nothing else. What cannot be read is a [`problem`], never a failure; files come from a [`shelf`].
 
+pub mod board;
 pub mod commands;
 pub mod config;
 mod csv;
+pub mod epics;
+pub mod field;
 pub mod help;
 pub mod keys;
 pub mod layout;
@@ -13,10 +17,15 @@ pub mod manifest;
 pub mod page;
 pub mod paths;
 pub mod problem;
+pub mod quick;
 pub mod roster;
 pub mod shelf;
-mod story;
+pub mod specs;
+pub mod state;
+pub mod story;
+pub mod tier;
 pub mod toml_tree;
+pub mod verdict;
 pub mod yaml;
 
 pub use config::{CONFIG_PATH, OUTPUT_FOLDER, folder};

@@ -72,6 +72,16 @@ impl RunRow {
     }
 }
 
+/// `tribunal board move`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Moves {
+    pub schema: &'static str,
+    pub path: String,
+    /// Empty: it was there already.
+    pub moves: Vec<tribunal_bmad::board::edit::Move>,
+    pub dry_run: bool,
+}
+
 /// `tribunal runs` and `tribunal status`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Runs {

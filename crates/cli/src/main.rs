@@ -3,6 +3,7 @@
 //! One command, one file in `commands`; what people write in `tribunal.yaml` is read in `settings`; every error a person can
 //! meet is a [`complaint::Complaint`]. Nothing is decided here and nothing is shown here that `report` could show.
 
+mod bmad;
 mod build;
 mod clients;
 mod commands;

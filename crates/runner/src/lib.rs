@@ -6,6 +6,7 @@
 //! It decides nothing (that is `core`), shows nothing (that is `report`) and reads neither the environment nor arguments
 //! (the binary hands them in).
 
+pub mod board;
 pub mod changes;
 mod checkpoints;
 mod copies;
@@ -27,6 +28,7 @@ mod rate;
 mod refs;
 pub mod run;
 mod shared;
+pub mod shelf;
 pub mod subject;
 pub mod undo;
 

@@ -1,6 +1,7 @@
 //! One command, one file: its arguments, and a `run` that gives an exit code. To add one, copy a neighbour, declare it here
 //! and give it an arm in [`run`].
 
+mod board;
 mod completions;
 mod decisions;
 mod demo;
@@ -52,6 +53,9 @@ pub(crate) enum Command {
     Diff(diff::Arguments),
     /// Take back what a run changed, or what repaired one finding; later edits stay
     Undo(undo::Arguments),
+    /// Move stories on the project's board
+    #[command(subcommand)]
+    Board(board::What),
     /// Draw a past run again, from its journal
     Log(log::Arguments),
     /// Let the commands that came with this project run here
@@ -87,6 +91,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Decisions(arguments) => decisions::run(arguments, context),
         Command::Diff(arguments) => diff::run(&arguments, context),
         Command::Undo(arguments) => undo::run(&arguments, context),
+        Command::Board(what) => board::run(&what, context),
         Command::Log(arguments) => log::run(&arguments, context),
         Command::Trust(arguments) => trust::run(&arguments, context),
         Command::Doctor(arguments) => doctor::run(&arguments, context),

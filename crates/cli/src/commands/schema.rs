@@ -9,7 +9,8 @@ use crate::{
     build::Facts,
     complaint::Complaint,
     documents::{
-        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Plan, Runs, Transcripts, Trust, Undo,
+        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, Transcripts,
+        Trust, Undo,
     },
     settings::{self, Document, nearest},
 };
@@ -31,6 +32,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("findings", schema_for!(Findings)),
         ("prompts", schema_for!(Calls)),
         ("sent", schema_for!(Calls)),
+        ("board", schema_for!(Moves)),
         ("gc", schema_for!(Garbage)),
         ("decisions", schema_for!(Decisions)),
         ("diff", schema_for!(Changes)),

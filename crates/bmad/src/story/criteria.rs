@@ -2,21 +2,48 @@
 //! as bullets, under headings of their own or as bare Given/When/Then.
 //!
 //! Lenient: what starts a criterion is found by what the section itself uses, everything else stays with the criterion before
-//! it. Nothing of the section is lost, and the numbers a story gives are the numbers its criteria have.
+//! it. Nothing of the section is lost but comments, and the numbers a story gives are the numbers its criteria have.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::page::{Kind, Line, Page, plain};
 
 /// A story's acceptance criteria in their order; empty: it has none.
 pub fn criteria(text: &str) -> Vec<String> {
-    let lines = section(text);
+    found(&Page::of(text)).into_iter().map(|criterion| criterion.text).collect()
+}
+
+/// One acceptance criterion, where it stands and the number it is known by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Criterion {
+    /// The one it gives itself (`3. …`, `AC3: …`), else its place in the list.
+    pub number: u32,
+    pub text: String,
+    pub line: usize,
+}
+
+/// Those of a story.
+pub(super) fn found(page: &Page<'_>) -> Vec<Criterion> {
+    section(page).map(|range| among(&page.lines[range])).unwrap_or_default()
+}
+
+/// Those in lines that hold nothing else. Comments are the template's, and are left out.
+pub(crate) fn among(lines: &[Line<'_>]) -> Vec<Criterion> {
+    let lines: Vec<&Line<'_>> = lines.iter().filter(|line| line.kind != Kind::Comment).collect();
     let starts = starts(&lines);
-    let mut found: Vec<Vec<String>> = Vec::new();
+    let mut found: Vec<Growing> = Vec::new();
     // What stands before the first criterion introduces it.
-    let mut before: Vec<String> = Vec::new();
+    let mut before = Growing::default();
     for (line, start) in lines.iter().zip(starts) {
         let own = unmarked(line.text, found.len() + 1);
-        let new = start && !found.last().is_some_and(|last| goes_on(last, &own));
+        let goes_on =
+            keyword(&own) == Some(Keyword::Later) && found.last().is_some_and(|last| last.has_steps);
         match found.last_mut() {
-            _ if new => {
+            _ if start && !goes_on => {
                 let mut criterion = std::mem::take(&mut before);
+                (criterion.number, criterion.line) = (given(line.text), line.number);
                 criterion.push(own);
                 found.push(criterion);
             }
@@ -25,10 +52,42 @@ pub fn criteria(text: &str) -> Vec<String> {
         }
     }
     if found.is_empty() {
+        before.line = lines.iter().find(|line| !line.is_blank()).map_or(1, |line| line.number);
         found.push(before);
     }
-    let joined = found.iter().map(|lines| lines.join("\n").trim().to_string());
-    joined.filter(|criterion| !criterion.is_empty()).collect()
+    let whole = found.into_iter().map(|Growing { number, line, lines, .. }| (number, lines.join("\n"), line));
+    let full = whole.map(|(number, text, line)| (number, text.trim().to_string(), line));
+    full.filter(|(_, text, _)| !text.is_empty())
+        .zip(1u32..)
+        .map(|((number, text, line), place)| Criterion { number: number.unwrap_or(place), text, line })
+        .collect()
+}
+
+/// A criterion whose end is not yet seen.
+#[derive(Default)]
+struct Growing {
+    number: Option<u32>,
+    line: usize,
+    lines: Vec<String>,
+    /// A line of it is a step of Given/When/Then: later steps belong to it.
+    has_steps: bool,
+}
+
+impl Growing {
+    fn push(&mut self, line: String) {
+        self.has_steps |= keyword(&line).is_some();
+        self.lines.push(line);
+    }
+}
+
+/// The number a criterion gives itself.
+fn given(line: &str) -> Option<u32> {
+    let digits = match number(line) {
+        Some((number, _)) => return u32::try_from(number).ok(),
+        None => labelled(line)?,
+    };
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().ok()
 }
 
 /// Whether a file is a story: named as one (`1-2-log-in.md`) or with a section `Story`, and with acceptance criteria.
@@ -37,8 +96,9 @@ pub fn is_story(path: &str, text: &str) -> bool {
     if !name.to_ascii_lowercase().ends_with(".md") {
         return false;
     }
-    (has_key(name) || lines(text).iter().any(|line| line.heading().is_some_and(is_story_title)))
-        && !criteria(text).is_empty()
+    let page = Page::of(text);
+    (has_key(name) || page.lines.iter().any(|line| line.heading().is_some_and(is_story_title)))
+        && !found(&page).is_empty()
 }
 
 fn is_story_title((level, title): (usize, &str)) -> bool {
@@ -60,83 +120,35 @@ fn has_key(name: &str) -> bool {
     number(parts.next(), false) && number(parts.next(), true) && parts.next().is_some()
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Line<'t> {
-    text: &'t str,
-    /// In a block of code, where nothing means what it looks like.
-    code: bool,
-}
-
-impl<'t> Line<'t> {
-    /// Level and title, if it is a heading.
-    fn heading(&self) -> Option<(usize, &'t str)> {
-        let level = self.text.bytes().take_while(|byte| *byte == b'#').count();
-        let title = self.text.get(level..)?;
-        (!self.code && (1..=6).contains(&level) && title.starts_with([' ', '\t']))
-            .then(|| (level, title.trim().trim_end_matches('#').trim()))
-    }
-
-    fn is_blank(&self) -> bool {
-        self.text.trim().is_empty()
-    }
-}
-
-/// All lines behind the front matter.
-fn lines(text: &str) -> Vec<Line<'_>> {
-    let mut fence: Option<&str> = None;
-    let mut out = Vec::new();
-    let mut front = text.lines().next().is_some_and(|line| line.trim_end() == "---")
-        && text.lines().skip(1).any(|line| line.trim_end() == "---");
-    for (index, text) in text.lines().enumerate() {
-        if front {
-            front = index == 0 || text.trim_end() != "---";
-            continue;
-        }
-        let mark = ["```", "~~~"].into_iter().find(|mark| text.trim_start().starts_with(mark));
-        let code = fence.is_some() || mark.is_some();
-        fence = match (fence, mark) {
-            (None, mark) => mark,
-            (open, mark) if open == mark => None,
-            (open, _) => open,
-        };
-        out.push(Line { text, code });
-    }
-    out
-}
-
 /// The lines under `Acceptance Criteria`, up to the next heading that is not below it.
-fn section(text: &str) -> Vec<Line<'_>> {
-    let lines = lines(text);
+pub(super) fn section(page: &Page<'_>) -> Option<Range<usize>> {
+    let lines = &page.lines;
     let at = lines.iter().position(|line| line.heading().is_some_and(|(_, title)| is_ours(title)));
-    let level = at.and_then(|at| lines[at].heading()).map_or(0, |(level, _)| level);
+    let level = at.and_then(|at| lines[at].heading()).map_or(6, |(level, _)| level);
     // Epics have the words in bold, and so have some stories.
-    let at = at.or_else(|| {
-        let bold = |line: &Line<'_>| !line.code && line.text.trim().starts_with("**") && is_ours(line.text);
-        lines.iter().position(bold)
-    });
-    let Some(at) = at else { return Vec::new() };
-    let level = if level == 0 { 6 } else { level };
-    let inside = |line: &&Line<'_>| line.heading().is_none_or(|(other, _)| other > level);
-    lines[at + 1..].iter().take_while(inside).copied().collect()
+    let at = at.or_else(|| lines.iter().position(is_label))?;
+    let inside = |line: &Line<'_>| line.heading().is_none_or(|(other, _)| other > level);
+    let end = lines[at + 1..].iter().position(|line| !inside(line)).map_or(lines.len(), |end| at + 1 + end);
+    Some(at + 1..end)
+}
+
+/// `**Acceptance Criteria:**` on a line of its own.
+pub(crate) fn is_label(line: &Line<'_>) -> bool {
+    line.is_prose() && line.text.trim().starts_with("**") && is_ours(line.text)
 }
 
 /// `Acceptance Criteria`, `3. acceptance criteria (BDD):`, `**Acceptance Criteria:**`.
-fn is_ours(title: &str) -> bool {
+pub(crate) fn is_ours(title: &str) -> bool {
     plain(title)
         .trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c))
         .starts_with("acceptance criteri")
-}
-
-/// Lower case, without what makes words bold or leaning.
-fn plain(text: &str) -> String {
-    text.trim().trim_matches(['*', '_', ':', ' ']).to_lowercase()
 }
 
 /// Whether a line starts a criterion, by its place and what it says.
 type Way<'w> = &'w dyn Fn(usize, &Line<'_>) -> bool;
 
 /// Which lines start a criterion.
-fn starts(lines: &[Line<'_>]) -> Vec<bool> {
+fn starts(lines: &[&Line<'_>]) -> Vec<bool> {
     let after_blank = |index: usize| index == 0 || lines[index - 1].is_blank();
     let ways: [Way<'_>; 6] = [
         &|_, line| is_labelled(line.text),
@@ -148,7 +160,7 @@ fn starts(lines: &[Line<'_>]) -> Vec<bool> {
     ];
     for way in ways {
         let found: Vec<bool> =
-            lines.iter().enumerate().map(|(index, line)| !line.code && way(index, line)).collect();
+            lines.iter().enumerate().map(|(index, line)| line.is_prose() && way(index, line)).collect();
         if found.contains(&true) {
             return found;
         }
@@ -158,13 +170,20 @@ fn starts(lines: &[Line<'_>]) -> Vec<bool> {
 
 /// `AC1: …`, `### AC 2`, `- **AC-3** …`, never deeper in a list.
 fn is_labelled(line: &str) -> bool {
+    labelled(line).is_some()
+}
+
+/// What stands there from the label's number on.
+fn labelled(line: &str) -> Option<&str> {
+    if line.starts_with([' ', '\t']) {
+        return None;
+    }
     let rest = line.trim_start_matches('#');
     let rest = if rest.len() < line.len() { rest.trim_start() } else { rest };
     let rest = bullet(rest).unwrap_or(rest).trim_start_matches(['*', '_', '[', ' ']);
-    let label = rest.strip_prefix("AC").or_else(|| rest.strip_prefix("ac"));
-    let number = label.map(|rest| rest.trim_start_matches(['-', '#', ' ']));
-    !line.starts_with([' ', '\t'])
-        && number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    let label = rest.strip_prefix("AC").or_else(|| rest.strip_prefix("ac"))?;
+    Some(label.trim_start_matches(['-', '#', ' ']))
+        .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// `1. …`, `2) …`: the number and what follows.
@@ -205,11 +224,6 @@ fn keyword(line: &str) -> Option<Keyword> {
         "when" | "then" | "and" | "but" => Some(Keyword::Later),
         _ => None,
     }
-}
-
-/// Whether a step belongs to the criterion before it.
-fn goes_on(last: &[String], step: &str) -> bool {
-    keyword(step) == Some(Keyword::Later) && last.iter().any(|line| keyword(line).is_some())
 }
 
 #[cfg(test)]

@@ -1,0 +1,142 @@
+//! Epics as BMAD's template and its sharding write them.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn drawn(files: &[(&str, &str)]) -> String {
+    let Epics { epics, requirements, coverage, problems } = read(files);
+    let mut out = Vec::new();
+    for epic in &epics {
+        let listed = if epic.only_listed { " only listed" } else { "" };
+        let Epic { number, title, path, line, goal, requirements, .. } = epic;
+        out.push(format!("epic {number} {title:?} {path}:{line} {goal:?} {requirements:?}{listed}"));
+        for story in &epic.stories {
+            let EpicStory { number, key, title, line, criteria, requirements, .. } = story;
+            out.push(format!("  {number} {title:?} {key} ({line}) {criteria:?} {requirements:?}"));
+        }
+    }
+    requirements.iter().for_each(|one| out.push(format!("{} {:?} ({})", one.id, one.text, one.line)));
+    coverage
+        .iter()
+        .for_each(|one| out.push(format!("{} -> {:?} ({})", one.requirement, one.epics, one.line)));
+    problems.iter().for_each(|problem| out.push(format!("{:?} {} {problem}", problem.weight, problem.rule)));
+    out.join("\n")
+}
+
+#[test]
+fn one_file_as_the_template_has_it() {
+    let text = "---\nstepsCompleted: [1, 2]\n---\n# Shop - Epic Breakdown\n\n## Overview\n\n## Requirements Inventory\n\n\
+                ### Functional Requirements\n\nFR1: people log in\n- **FR-2:** people pay\n\n### NonFunctional Requirements\n\n\
+                NFR1: fast\n\n### FR Coverage Map\n\nFR1: Epic 1 - see 7 things\n| FR2 | Epics 1 and 2 |\n\n## Epic List\n\n\
+                ### Epic 1: In\nPeople get in.\n**FRs covered:** FR1, FR2\n\n### Epic 3: Later\nNot yet.\n\n\
+                ## Epic 1: Getting in\n\n**Goal:** all get in\n\n### Story 1.1: Sign up & SSO (OAuth2)\n\n\
+                As a user, for FR1 and NFR1,\n\n**Acceptance Criteria:**\n\n<!-- each -->\n\n**Given** a form\n**When** it is sent\n\
+                **Then** I am in\n\n**Given** none\n**Then** nothing\n\n**Technical Notes:**\n- no criterion\n\n\
+                ### story 1.2a - Out\n#### Acceptance Criteria\n1. a\n2. b\n\n## Epic 2: Paying\n### Story 2.1: Pay (FR2)\n";
+    insta::assert_snapshot!(drawn(&[("epics.md", text)]), @r#"
+    epic 1 "Getting in" epics.md:33 "all get in" ["FR1", "FR2"]
+      1.1 "Sign up & SSO (OAuth2)" 1-1-sign-up-sso-oauth2 (37) ["**Given** a form\n**When** it is sent\n**Then** I am in", "**Given** none\n**Then** nothing"] ["FR1", "NFR1"]
+      1.2a "Out" 1-2a-out (55) ["a", "b"] []
+    epic 2 "Paying" epics.md:60 "" []
+      2.1 "Pay (FR2)" 2-1-pay-fr2 (61) [] ["FR2"]
+    epic 3 "Later" epics.md:30 "Not yet." [] only listed
+    FR1 "people log in" (12)
+    FR2 "people pay" (13)
+    NFR1 "fast" (17)
+    FR1 -> [1] (21)
+    FR2 -> [1, 2] (22)
+    Warning epic-empty epics.md:30: epic 3 has no stories
+    "#);
+}
+
+#[test]
+fn a_folder_of_parts() {
+    let index = "# Shop - Epic Breakdown\n\n- [Epic 1](./epic-1.md)\n";
+    let list = "# Epic List\n\n## Epic 1: In\n**FRs covered:** FR1-FR3\n";
+    let one = "# Epic 1: In\n\nGoal.\n\n## Story 1.1: A\n\n**Acceptance Criteria:**\n- x\n";
+    let two = "# Epic 2: Out\n\n## Story 2.1: B\n";
+    let files = [
+        ("epics/index.md", index),
+        ("epics/epic-list.md", list),
+        ("epics/epic-1.md", one),
+        ("epics/epic-2.md", two),
+    ];
+    insta::assert_snapshot!(drawn(&files), @r#"
+    epic 1 "In" epics/epic-1.md:1 "Goal." ["FR1", "FR2", "FR3"]
+      1.1 "A" 1-1-a (5) ["x"] []
+    epic 2 "Out" epics/epic-2.md:1 "" []
+      2.1 "B" 2-1-b (3) [] []
+    "#);
+}
+
+#[test]
+fn what_is_odd_is_told_with_its_line() {
+    let text = "## Epic 1: A\n### Story 1.1: X\n### Story 1.1: X\n### Story 1.1: Y\n### Story 1.4: Z\n### Story 2.1: Q\n\
+                ## Epic 1: B\n## Epic 4: C\n```\n## Epic 9: no\n```\n## Epic {{N}}: {{title}}\n### Story 7: no\n##### Story 1.9: deep\n\
+                ## Epic List\n## Epics\n### Story points\n### Story 4.1:\n##Epic 5 Tight\n";
+    insta::assert_snapshot!(drawn(&[("e.md", text)]), @r######"
+    epic 1 "A" e.md:1 "" []
+      1.1 "X" 1-1-x (2) [] []
+      1.1 "Y" 1-1-y (4) [] []
+      1.4 "Z" 1-4-z (5) [] []
+    epic 2 "" e.md:6 "" []
+      2.1 "Q" 2-1-q (6) [] []
+    epic 4 "C" e.md:8 "" []
+      4.1 "" 4-1- (18) [] []
+    epic 5 "Tight" e.md:19 "" []
+    Warning story-elsewhere e.md:6: story 2.1 stands under epic 1
+    Error epic-twice e.md:7: epic 1 stands at e.md:1 already
+    Warning epics-heading-unread e.md:12: "## Epic {{N}}: {{title}}" names no epic and no story
+    Warning epics-heading-unread e.md:13: "### Story 7: no" names no epic and no story
+    Warning epics-heading-unread e.md:14: "##### Story 1.9: deep" names no epic and no story
+    Warning story-no-title e.md:18: story 4.1 has no title
+    Error story-twice e.md:3: story 1.1 stands at e.md:2 already
+    Error story-twice e.md:4: story 1.1 stands at e.md:2 already
+    Warning story-number-missing e.md:5: after story 1.1 comes 1.4
+    Error epic-missing e.md:6: story 2.1 belongs to epic 2, which has no heading
+    Warning epic-number-missing e.md:8: after epic 2 comes epic 4
+    Warning epic-empty e.md:19: epic 5 has no stories
+    "######);
+}
+
+#[test]
+fn ids_are_found_in_every_spelling() {
+    for (text, ids) in [
+        ("FR1, FR2 and NFR3", "FR1 FR2 NFR3"),
+        ("FR-1 (FR-2)", "FR1 FR2"),
+        ("FR1-FR4", "FR1 FR2 FR3 FR4"),
+        ("FR1–3, FR9", "FR1 FR2 FR3 FR9"),
+        ("NFR1 to NFR3", "NFR1 NFR2 NFR3"),
+        ("FR1 goes to FR3", "FR1 FR3"),
+        ("UX-DR4 CAP-1", "UX-DR4 CAP1"),
+        ("xFR1 FR1x FRONT FR", ""),
+        ("FR1-99999999999 FR4294967295", "FR1 FR4294967295"),
+    ] {
+        assert_eq!(ids_in(text).join(" "), ids, "{text}");
+    }
+    let prd = "#### FR-1: Log in\ntext FR9\n- FR2: pay\nFR3 says nothing\n| FR4 | x |\n";
+    let found: Vec<String> =
+        inventory("prd.md", prd).into_iter().map(|one| format!("{} {}", one.id, one.text)).collect();
+    assert_eq!(found, ["FR1 Log in", "FR2 pay", "FR4 x"]);
+}
+
+#[test]
+fn ten_megabytes_are_read_in_one_go() {
+    let stories: String =
+        (1..40_000).map(|number| format!("### Story 1.{number}: Title {number}\n- FR{number}\n")).collect();
+    let map = format!("### FR Coverage Map\nFR1: {}\n", "Epic 1, epic ".repeat(100_000));
+    let text =
+        format!("## Requirements Inventory\n{map}## Epic 1: A\n{stories}{}", "FR1-FR99 ".repeat(100_000));
+    assert_eq!(read(&[("e.md", &text)]).epics[0].stories.len(), 39_999);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_without_falling_over(
+        text in "(?s)(\u{feff})?([-#:.|{}*\r\n é]|Epic |Story |1|2\\.|FR1|-FR3|## |### |```\n|Acceptance Criteria\n|FR Coverage Map\n|Requirements Inventory\n){0,60}"
+    ) {
+        let _ = read(&[("a.md", &text), ("b.md", &text)]);
+        let _ = inventory("a.md", &text);
+    }
+}

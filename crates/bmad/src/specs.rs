@@ -1,0 +1,285 @@
+//! Specs of late eras: `stories.yaml` beside a `SPEC.md`, which says what stories a spec has, and the spec files that
+//! `bmad-build` and `bmad-build-auto` work from and write their result into.
+//!
+//! How far a story is stands in its own spec file, never in `stories.yaml`.
+
+use serde::Serialize;
+
+use crate::{
+    keys::StoryStatus,
+    page::{Page, plain},
+    problem::Problem,
+    story::{Said, scalars},
+    yaml::{self, Form, Node},
+};
+
+/// The states of a spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpecStatus {
+    Draft,
+    ReadyForDev,
+    InProgress,
+    InReview,
+    Done,
+    /// The run stopped and says why.
+    Blocked,
+}
+
+impl SpecStatus {
+    pub fn parse(said: &str) -> Option<SpecStatus> {
+        let said =
+            said.trim().trim_matches(['*', '`', '_', '"', '\'']).to_lowercase().replace([' ', '_'], "-");
+        Some(match said.as_str() {
+            "draft" => SpecStatus::Draft,
+            "ready-for-dev" => SpecStatus::ReadyForDev,
+            "in-progress" => SpecStatus::InProgress,
+            "in-review" => SpecStatus::InReview,
+            "done" => SpecStatus::Done,
+            "blocked" => SpecStatus::Blocked,
+            _ => return None,
+        })
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SpecStatus::Draft => "draft",
+            SpecStatus::ReadyForDev => "ready-for-dev",
+            SpecStatus::InProgress => "in-progress",
+            SpecStatus::InReview => "in-review",
+            SpecStatus::Done => "done",
+            SpecStatus::Blocked => "blocked",
+        }
+    }
+}
+
+/// What a spec calls a state of the board. `bmad-build-auto` stops at a word it does not know, and `review` is none of its.
+impl From<StoryStatus> for SpecStatus {
+    fn from(status: StoryStatus) -> SpecStatus {
+        match status {
+            StoryStatus::Backlog => SpecStatus::Draft,
+            StoryStatus::ReadyForDev => SpecStatus::ReadyForDev,
+            StoryStatus::InProgress => SpecStatus::InProgress,
+            StoryStatus::Review => SpecStatus::InReview,
+            StoryStatus::Done => SpecStatus::Done,
+        }
+    }
+}
+
+/// The stories of a spec, in the order they are to be built.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stories {
+    pub stories: Vec<SpecStory>,
+    pub problems: Vec<Problem>,
+}
+
+/// One entry of `stories.yaml`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SpecStory {
+    pub id: String,
+    pub title: String,
+    pub description: String,
+    /// A person looks at the story's spec before it is built.
+    pub spec_checkpoint: bool,
+    /// Nothing further runs after this story until a person says so.
+    pub done_checkpoint: bool,
+    /// Added to the prompt, as it stands.
+    pub invoke_dev_with: String,
+    pub line: usize,
+}
+
+/// Reads `stories.yaml`.
+pub fn read(path: &str, text: &str) -> Stories {
+    let mut all = Stories::default();
+    let node = match yaml::parse(text) {
+        Ok(node) => node,
+        Err(broken) => {
+            let problem = Problem::error("stories-broken", path, broken.what).todo("mend the file");
+            let problem = broken.line.into_iter().fold(problem, Problem::at);
+            all.problems.push(broken.column.into_iter().fold(problem, Problem::column));
+            return all;
+        }
+    };
+    if !matches!(node.form, Form::List(_) | Form::Nothing) {
+        let problem = Problem::error("stories-no-list", path, "this is no list of stories").at(node.line);
+        all.problems.push(problem.todo("write one entry a story: `- id: \"1\"`, title, description"));
+    }
+    for item in node.items() {
+        if let Some(story) = spec_story(path, text, item, &mut all.problems) {
+            all.stories.push(story);
+        }
+    }
+    clashes(path, &all.stories, &mut all.problems);
+    all
+}
+
+fn spec_story(path: &str, text: &str, item: &Node, problems: &mut Vec<Problem>) -> Option<SpecStory> {
+    let said = |key: &str| {
+        item.get(key).and_then(Node::text).map(|text| text.trim().to_string()).unwrap_or_default()
+    };
+    let missing: Vec<&str> =
+        ["id", "title", "description"].into_iter().filter(|key| said(key).is_empty()).collect();
+    if !missing.is_empty() {
+        let what = format!("this story has no {}", missing.join(", no "));
+        problems.push(Problem::error("stories-incomplete", path, what).at(item.line).todo("write it"));
+    }
+    if let Some(node) = item.get("id") {
+        let bytes = node.span.clone().and_then(|span| text.get(span)).unwrap_or_default();
+        if !bytes.starts_with(['"', '\'']) && node.text().is_some_and(|id| id.parse::<f64>().is_ok()) {
+            let problem =
+                Problem::warning("stories-id-number", path, format!("the id {bytes} is not quoted"));
+            let why = "it is read as a number, and then no story's file has its name";
+            problems.push(problem.at(node.line).why(why).todo(format!("write \"{bytes}\"")));
+        }
+    }
+    let id = said("id");
+    if let Some(odd) = id.chars().find(|c| !(c.is_ascii_alphanumeric() || *c == '-')) {
+        let what = format!("the id {id:?} has {odd:?}; letters, digits and dashes are allowed");
+        problems
+            .push(Problem::error("stories-id-odd", path, what).at(item.line).why("it begins a file's name"));
+    }
+    if let Some(entry) = item.entries().iter().find(|entry| entry.key == "status") {
+        let problem = Problem::warning("stories-status", path, "a status stands here").at(entry.line);
+        problems.push(problem.why("how far a story is stands in its own file").todo("take it out"));
+    }
+    (!id.is_empty()).then(|| SpecStory {
+        title: said("title"),
+        description: said("description"),
+        spec_checkpoint: said("spec_checkpoint").eq_ignore_ascii_case("true"),
+        done_checkpoint: said("done_checkpoint").eq_ignore_ascii_case("true"),
+        invoke_dev_with: said("invoke_dev_with"),
+        line: item.line,
+        id,
+    })
+}
+
+/// The same id twice, or an id whose files another id's pattern takes as well.
+fn clashes(path: &str, stories: &[SpecStory], problems: &mut Vec<Problem>) {
+    let mut first = std::collections::BTreeMap::new();
+    for story in stories {
+        if let Some(line) = first.insert(story.id.as_str(), story.line) {
+            let what = format!("the id {:?} stands on line {line} already", story.id);
+            problems
+                .push(Problem::error("stories-id-twice", path, what).at(story.line).todo("give it another"));
+        }
+    }
+    for story in stories {
+        let dashes = story.id.match_indices('-').map(|(at, _)| &story.id[..at]);
+        if let Some(other) = dashes.into_iter().find(|prefix| first.contains_key(prefix)) {
+            let what = format!("the ids {other:?} and {:?} cannot be told apart by their files", story.id);
+            problems.push(
+                Problem::error("stories-id-prefix", path, what).at(story.line).todo("give it another id"),
+            );
+        }
+    }
+}
+
+/// What a spec file says beside what every story has ([`crate::story::read`]).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Spec {
+    pub title: Option<String>,
+    /// feature, bugfix, refactor or chore.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub created: Option<String>,
+    pub status: Option<SpecStatus>,
+    /// oneshot or dispatch; `bmad-build` only.
+    pub route: Option<String>,
+    pub review_loop_iteration: Option<u32>,
+    pub followup_review_recommended: Option<bool>,
+    pub context: Vec<String>,
+    pub warnings: Vec<String>,
+    pub deferred: Vec<Deferred>,
+    pub result: Option<RunResult>,
+    pub problems: Vec<Problem>,
+}
+
+/// What a review of a spec left for later, in its front matter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Deferred {
+    pub summary: String,
+    pub evidence: String,
+    pub place: Option<String>,
+    pub severity: Option<String>,
+    pub line: usize,
+}
+
+/// What stands under `Auto Run Result`, or in a result file of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RunResult {
+    pub status: Option<Said>,
+    /// One of BMAD's own sentences, such as `intent gap`.
+    pub blocking_condition: Option<Said>,
+    pub line: usize,
+}
+
+/// Reads a spec file.
+pub fn spec(path: &str, text: &str) -> Spec {
+    let page = Page::of(text);
+    let mut spec = Spec { result: result(&page), ..Spec::default() };
+    let front = match page.front_matter().map(yaml::parse) {
+        Some(Ok(front)) => front,
+        Some(Err(broken)) => {
+            let what = format!("in the front matter: {}", broken.what);
+            let line = broken.line.map_or(1, |line| line + 1);
+            spec.problems.push(Problem::error("front-matter-broken", path, what).at(line).todo("mend it"));
+            return spec;
+        }
+        None => return spec,
+    };
+    let all = |key: &str| front.get(key).map(scalars).unwrap_or_default();
+    let one = |key: &str| all(key).into_iter().next();
+    spec.title = one("title");
+    spec.kind = one("type");
+    spec.created = one("created");
+    spec.route = one("route");
+    spec.review_loop_iteration = one("review_loop_iteration").and_then(|count| count.parse().ok());
+    spec.followup_review_recommended = one("followup_review_recommended").and_then(|said| said.parse().ok());
+    spec.context = all("context");
+    spec.warnings = all("warnings");
+    spec.deferred =
+        front.get("deferred").map(|list| list.items().iter().map(deferred).collect()).unwrap_or_default();
+    if let Some(said) = one("status") {
+        spec.status = SpecStatus::parse(&said);
+        if spec.status.is_none() {
+            let line = front.get("status").map_or(1, |node| node.line + 1);
+            let what = format!("{said:?} is no status of a spec");
+            let problem = Problem::error("spec-status-unknown", path, what).at(line);
+            let todo = "use one of draft, ready-for-dev, in-progress, in-review, done, blocked";
+            spec.problems.push(problem.why("bmad-build-auto stops at a word it does not know").todo(todo));
+        }
+    }
+    spec
+}
+
+fn deferred(item: &Node) -> Deferred {
+    let said = |key: &str| item.get(key).and_then(Node::text).map(|text| text.trim().to_string());
+    let summary = said("summary").or_else(|| item.text().map(|text| text.trim().to_string()));
+    Deferred {
+        summary: summary.unwrap_or_default(),
+        evidence: said("evidence").unwrap_or_default(),
+        place: said("location").filter(|place| !place.is_empty()),
+        severity: said("severity").filter(|severity| !severity.is_empty()),
+        line: item.line + 1,
+    }
+}
+
+/// Under `Auto Run Result`; a file that is nothing but a result has it under its title.
+fn result(page: &Page<'_>) -> Option<RunResult> {
+    let section = page
+        .section(|title| title == "auto run result")
+        .or_else(|| page.section(|title| title.ends_with("auto result")))?;
+    let mut result = RunResult { line: page.lines[section.heading].number, ..RunResult::default() };
+    for line in page.lines[section.lines].iter().filter(|line| line.is_prose()) {
+        let text = line.text.trim().trim_start_matches(['-', '*', '+', ' ']);
+        let Some((label, value)) = text.split_once(':') else { continue };
+        let value = value.trim().trim_matches(['*', '`', ' ']);
+        let said = || (!value.is_empty()).then(|| Said { text: value.to_string(), line: line.number });
+        match plain(label).as_str() {
+            "status" if result.status.is_none() => result.status = said(),
+            "blocking condition" if result.blocking_condition.is_none() => result.blocking_condition = said(),
+            _ => {}
+        }
+    }
+    Some(result)
+}

@@ -1,0 +1,213 @@
+//! What agents write into a story while they work on it: the list of files, what a review left to do, how it came out.
+
+use super::{
+    Dialect, FollowUp, FollowUpKind, Said,
+    tasks::{Boxed, boxed},
+};
+use crate::{
+    page::{Line, Page, Section, plain},
+    verdict::CodeReview,
+};
+
+/// The section `File List`, wherever it stands.
+pub(super) fn file_section<'t>(page: &Page<'t>) -> Option<Section<'t>> {
+    page.section(|title| title == "file list" || title.starts_with("file list "))
+}
+
+/// The paths under `File List`, each once.
+pub(super) fn files(page: &Page<'_>) -> Vec<Said> {
+    let Some(section) = file_section(page) else { return Vec::new() };
+    let mut seen = std::collections::BTreeSet::new();
+    let lines = page.lines[section.lines].iter();
+    let paths = lines.filter_map(|line| Some(Said { text: file_of(line)?.to_string(), line: line.number }));
+    paths.filter(|said| seen.insert(said.text.clone())).collect()
+}
+
+/// The path a line of the list names: `- src/a.rs`, `- **New:** src/a.rs - what it is`, and `` - `src/a.rs` (new) ``.
+pub(super) fn file_of<'t>(line: &Line<'t>) -> Option<&'t str> {
+    if !line.is_prose() || line.heading().is_some() {
+        return None;
+    }
+    let text = line.text.trim();
+    let item = item_of(text);
+    if let Some((_, rest)) = item.split_once('`')
+        && let Some((quoted, _)) = rest.split_once('`')
+    {
+        let quoted = quoted.trim();
+        return (!quoted.is_empty() && !quoted.contains("://")).then_some(quoted);
+    }
+    // `**New:** a`, `Modified: a`, `[NEW] a`: what comes before the path says what happened to it.
+    let item = item.trim_start_matches(['*', '_', '[']);
+    let words = item
+        .split_whitespace()
+        .map(|word| word.trim_matches(['*', '_', ',', ';', ':', '(', ')', '[', ']', '"', '\'']));
+    let mut words = words.filter(|word| !word.is_empty() && !is_deed(word));
+    words.next().filter(|word| is_path(word))
+}
+
+fn is_deed(word: &str) -> bool {
+    const DEEDS: [&str; 12] = [
+        "new", "added", "add", "created", "create", "modified", "modify", "updated", "update", "deleted",
+        "removed", "renamed",
+    ];
+    DEEDS.iter().any(|deed| word.eq_ignore_ascii_case(deed))
+}
+
+/// Without the bullet or number.
+fn item_of(text: &str) -> &str {
+    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let mark: &[char] = if digits.len() < text.len() { &['.', ')'] } else { &['-', '*', '+'] };
+    let rest = digits.strip_prefix(mark).filter(|rest| rest.starts_with([' ', '\t']));
+    rest.unwrap_or(text).trim_start()
+}
+
+/// Has a folder or an ending, and is no address and no sentence's last word.
+fn is_path(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let ends = name.rsplit_once('.').is_some_and(|(_, end)| {
+        !end.is_empty() && end.len() <= 12 && end.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+    });
+    let has_letter = word.chars().any(char::is_alphanumeric);
+    has_letter && !word.contains("://") && (ends || word.contains('/'))
+}
+
+/// What a review left to do, in both dialects, wherever it stands; then what stands untagged in a review's own sections.
+pub(super) fn follow_ups(page: &Page<'_>) -> Vec<FollowUp> {
+    let mut found: Vec<FollowUp> = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut above: Vec<(usize, Option<Dialect>)> = Vec::new();
+    for line in &page.lines {
+        if let Some((level, title)) = line.heading() {
+            while above.last().is_some_and(|(other, _)| *other >= level) {
+                above.pop();
+            }
+            let inherited = above.last().and_then(|(_, dialect)| *dialect);
+            above.push((level, dialect_of(title).or(inherited)));
+            continue;
+        }
+        let section = above.last().and_then(|(_, dialect)| *dialect);
+        let Some(item) = boxed(line) else { continue };
+        let read = tagged(item.text).or_else(|| section.map(|dialect| untagged(dialect, item.text)));
+        let Some(read) = read else { continue };
+        let follow_up = read.whole(&item);
+        // A review's own list of action items repeats what stands with the tasks.
+        if seen.insert((follow_up.text.clone(), follow_up.place.clone())) {
+            found.push(follow_up);
+        }
+    }
+    found
+}
+
+/// What a section of this title holds.
+fn dialect_of(title: &str) -> Option<Dialect> {
+    let title = plain(title);
+    if title.starts_with("review finding") {
+        Some(Dialect::Findings)
+    } else if title.starts_with("review follow") || title.starts_with("senior developer review") {
+        Some(Dialect::AiReview)
+    } else {
+        None
+    }
+}
+
+/// An item's text, taken apart.
+#[derive(Clone, Debug)]
+pub(super) struct Read {
+    dialect: Dialect,
+    kind: Option<FollowUpKind>,
+    text: String,
+    place: Option<String>,
+}
+
+impl Read {
+    fn whole(self, item: &Boxed<'_>) -> FollowUp {
+        let Read { dialect, kind, text, place } = self;
+        FollowUp { dialect, done: item.done, kind, text, place, line: item.line }
+    }
+}
+
+/// `[AI-Review][High] …`, `[Review][Patch] …`; none: it is no such item.
+pub(super) fn tagged(text: &str) -> Option<Read> {
+    // Emphasis around the tags: `**[AI-Review][High]** …`.
+    let (tag, rest) = tag(text.trim_start_matches(['*', '_', ' ']))?;
+    let dialect = match tag.to_ascii_lowercase().replace([' ', '_'], "-").as_str() {
+        "ai-review" => Dialect::AiReview,
+        "review" => Dialect::Findings,
+        _ => return None,
+    };
+    Some(parts(dialect, rest))
+}
+
+fn untagged(dialect: Dialect, text: &str) -> Read {
+    parts(dialect, text)
+}
+
+fn parts(dialect: Dialect, text: &str) -> Read {
+    let (kind, rest) = match tag(text.trim_start_matches(['*', '_', ' '])) {
+        Some((word, rest)) if !rest.starts_with('(') && !is_path(word) => {
+            (Some(FollowUpKind::parse(word)), rest)
+        }
+        _ => (None, text),
+    };
+    let rest = rest.trim_start_matches(['*', '_', ':', ' ']).trim();
+    match place(rest) {
+        Some((place, without)) => Read { dialect, kind, text: without, place: Some(place) },
+        None => Read { dialect, kind, text: rest.to_string(), place: None },
+    }
+}
+
+/// `[word] rest`.
+fn tag(text: &str) -> Option<(&str, &str)> {
+    let (word, rest) = text.strip_prefix('[')?.split_once(']')?;
+    (!word.trim().is_empty() && word.len() <= 40).then(|| (word.trim(), rest))
+}
+
+/// The last `[file:line]`, and the text without it.
+fn place(text: &str) -> Option<(String, String)> {
+    let open = text.rfind('[')?;
+    let (inside, behind) = text[open + 1..].split_once(']')?;
+    let said = inside.trim().trim_matches('`');
+    let said = said.strip_prefix("file:").unwrap_or(said).trim();
+    let file = said.split(':').next().unwrap_or(said);
+    if behind.starts_with('(') || said.contains(char::is_whitespace) || !is_path(file) {
+        return None;
+    }
+    let without = format!("{} {}", text[..open].trim_end(), behind.trim_start());
+    Some((said.to_string(), without.trim().to_string()))
+}
+
+/// How the last review that the file tells of came out.
+pub(super) fn outcome(page: &Page<'_>) -> Option<Said> {
+    let sections = page.sections();
+    let reviews =
+        sections.iter().filter(|section| plain(section.title).starts_with("senior developer review"));
+    reviews.rev().find_map(|section| outcome_in(&page.lines[section.lines.clone()]))
+}
+
+fn outcome_in(lines: &[Line<'_>]) -> Option<Said> {
+    let mut under = false;
+    let mut last = None;
+    for line in lines.iter().filter(|line| line.is_prose() && !line.is_blank()) {
+        if let Some((_, title)) = line.heading() {
+            under = is_outcome(&plain(title));
+            continue;
+        }
+        let text = line.text.trim().trim_start_matches(['-', '*', '+', '_', ' ', '>']);
+        let value = match text.split_once(':') {
+            Some((label, value)) if is_outcome(&plain(label)) => Some(value),
+            _ if under => Some(text),
+            _ => None,
+        };
+        under = false;
+        let Some(value) = value else { continue };
+        let said = value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`'));
+        if CodeReview::parse(said).is_some() {
+            last = Some(Said { text: said.to_string(), line: line.number });
+        }
+    }
+    last
+}
+
+fn is_outcome(label: &str) -> bool {
+    matches!(label, "outcome" | "review outcome" | "verdict" | "decision" | "review decision")
+}

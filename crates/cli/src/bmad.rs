@@ -1,0 +1,129 @@
+//! The project's BMAD as a command needs it: layout, settings, board. Reads what is there; a project without BMAD has none of it.
+
+use tribunal_bmad::{
+    board::{self, Board},
+    config::{self, Config},
+    keys::{self, Key, StoryKey},
+    layout::{self, Layout},
+    problem::Problem,
+    shelf,
+};
+use tribunal_report::escaped;
+use tribunal_runner::{Project, shelf::Folder};
+
+use crate::{
+    complaint::{Complaint, NEGATIVE},
+    settings::nearest,
+};
+
+#[derive(Debug)]
+pub(crate) struct Bmad {
+    pub shelf: Folder,
+    pub layout: Layout,
+    pub config: Config,
+    /// None: there is no board, or none that can be opened.
+    pub board: Option<Board>,
+    /// Why files could not be opened.
+    pub problems: Vec<Problem>,
+}
+
+impl Bmad {
+    pub fn of(project: &Project) -> Bmad {
+        let shelf = Folder::at(project);
+        let layout = layout::read(&shelf);
+        let config = config::read(&shelf);
+        let mut problems = Vec::new();
+        let board = board_places(&config).into_iter().find_map(|path| {
+            let text = shelf::read(&shelf, &path, &mut problems)?;
+            Some(board::read(&path, &text))
+        });
+        Bmad { shelf, layout, config, board, problems }
+    }
+
+    /// Where a board would be written.
+    pub fn board_path(&self) -> String {
+        self.board.as_ref().map_or_else(
+            || below(&self.config.folders.implementation, board::FILE),
+            |board| board.path.clone(),
+        )
+    }
+
+    /// The board, or why there is none.
+    pub fn require_board(&self) -> Result<&Board, Complaint> {
+        match &self.board {
+            Some(board) if board.readable => Ok(board),
+            Some(board) => Err(unusable(&board.problems)),
+            None if !self.problems.is_empty() => Err(unusable(&self.problems)),
+            None => Err(Complaint::usage(format!("there is no {} in this project", board::FILE))
+                .why(format!("It was looked for in {}.", board_places(&self.config).join(" and ")))
+                .todo("run BMAD's sprint planning, or name the project's folder with -C")),
+        }
+    }
+
+    /// The key somebody typed: as it stands on the board, as a number, as a file.
+    pub fn key(&self, typed: &str) -> Result<Key, Complaint> {
+        let board = self.require_board()?;
+        if let Some(key) = Key::parse(typed).filter(|key| board.entry(key).is_some()) {
+            return Ok(key);
+        }
+        let stories: Vec<&StoryKey> = board.stories().map(|(story, _)| story).collect();
+        match keys::meant(typed, stories.iter().copied()).as_slice() {
+            [story] => Ok(Key::Story((*story).clone())),
+            [] => Err(self.unknown(typed, board)),
+            several => {
+                let named: Vec<String> = several.iter().map(ToString::to_string).collect();
+                Err(Complaint::usage(format!("`{typed}` could be {}", named.join(" or ")))
+                    .todo("type the whole key"))
+            }
+        }
+    }
+
+    fn unknown(&self, typed: &str, board: &Board) -> Complaint {
+        let all: Vec<String> = board.entries.iter().map(|entry| entry.key.to_string()).collect();
+        let near = nearest(typed, &all.iter().map(String::as_str).collect::<Vec<_>>());
+        let complaint = Complaint::usage(format!("there is no `{typed}` in {}", board.path));
+        match near {
+            Some(near) => complaint.todo(format!("did you mean {near}?")),
+            None => complaint.todo("see its stories: tribunal status"),
+        }
+    }
+
+    /// Where a story's file stands, or would.
+    pub fn story_path(&self, key: &StoryKey) -> String {
+        below(&self.config.folders.implementation, &format!("{key}.md"))
+    }
+}
+
+/// The folder of all eras, and the one that some early alphas used.
+fn board_places(config: &Config) -> Vec<String> {
+    let mut places =
+        vec![below(&config.folders.implementation, board::FILE), below(&config.folders.output, board::FILE)];
+    places.dedup();
+    places
+}
+
+fn below(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
+}
+
+/// A file that a person has to mend first.
+fn unusable(problems: &[Problem]) -> Complaint {
+    let Some(problem) = problems.first() else { return Complaint::new(NEGATIVE, "the board cannot be used") };
+    let complaint = Complaint::new(NEGATIVE, problem.to_string()).why(problem.why.clone());
+    if problem.todo.is_empty() { complaint } else { complaint.todo(problem.todo.clone()) }
+}
+
+/// `[!] path:line:column: what`, why and what to do below it.
+pub(crate) fn draw(problem: &Problem) -> String {
+    use tribunal_bmad::problem::Weight;
+    let mark = match problem.weight {
+        Weight::Error => "[!]",
+        Weight::Warning => "[W]",
+        Weight::Note => "[i]",
+    };
+    let mut out = format!("{mark} {}\n", escaped(&problem.to_string()));
+    for line in [&problem.why, &problem.todo].into_iter().filter(|line| !line.is_empty()) {
+        out.push_str(&format!("    {}\n", escaped(line)));
+    }
+    out
+}

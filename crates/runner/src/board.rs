@@ -1,0 +1,164 @@
+//! Writing a file that BMAD's agents and people write as well: the board, and a story beside it.
+//!
+//! One writer of ours at a time, by a lock that others can see (`sprint-status.yaml.lock`, created exclusively, with who holds
+//! it); what was read is compared with what is there right before the new text takes its place, and an edit that somebody else
+//! overtook is made again on what they wrote. The new text is durable before it is seen, and the old one stays whole until
+//! then. What an edit does to the text is `bmad`'s.
+//!
+//! Who takes no lock can still write between the last look and the rename; that moment is as short as two system calls.
+
+mod lock;
+
+pub use lock::{Holder, Locked};
+
+use std::{fs, io, path::PathBuf};
+
+use tribunal_bmad::shelf::{Shelf, Unreadable};
+
+use crate::{files::Replacement, project::Project, shelf::Folder};
+
+/// How often an edit is made again on what somebody else wrote meanwhile.
+const TRIES: u32 = 5;
+
+/// Why a file was not written. Nothing of it has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError<E> {
+    /// There is no such file.
+    #[error("{path} is not there")]
+    Missing { path: String },
+    #[error("{path} cannot be read")]
+    Unreadable { path: String, why: Unreadable },
+    #[error("{path} is being written by somebody else")]
+    Locked { path: String, locked: Locked },
+    /// Somebody writes faster than we can look.
+    #[error("{path} was changed by somebody else each time it was about to be written")]
+    Overtaken { path: String },
+    #[error("{path} cannot be written: {cause}")]
+    Failed { path: String, cause: io::Error },
+    /// The edit itself was refused.
+    #[error("the edit of {path} was refused")]
+    Refused { path: String, why: E },
+}
+
+/// Edits a file of the project: `edit` gets its text and gives the new one with whatever it has to tell. It may be called
+/// again when somebody else wrote meanwhile. An edit that changes nothing writes nothing.
+pub fn edit<T, E>(
+    project: &Project,
+    path: &str,
+    mut edit: impl FnMut(&str) -> Result<(String, T), E>,
+) -> Result<T, WriteError<E>> {
+    let shelf = Folder::at(project);
+    let failed = |cause: io::Error| WriteError::Failed { path: path.to_string(), cause };
+    let read = || match shelf.read(path) {
+        Ok(Some(text)) => Ok(text),
+        Ok(None) => Err(WriteError::Missing { path: path.to_string() }),
+        Err(why) => Err(WriteError::Unreadable { path: path.to_string(), why }),
+    };
+    // Before the lock, so that nothing is made beside a file that is not there.
+    read()?;
+    // A link inside the project stays one.
+    let real: PathBuf = project.root().join(path).canonicalize().map_err(failed)?;
+    let _lock = lock::take(&real, &lock::Real)
+        .map_err(|locked| WriteError::Locked { path: path.to_string(), locked })?;
+    for _ in 0..TRIES {
+        let old = read()?;
+        let (new, told) = edit(&old).map_err(|why| WriteError::Refused { path: path.to_string(), why })?;
+        if new == old {
+            return Ok(told);
+        }
+        let ready = Replacement::prepare(&real, new.as_bytes()).map_err(failed)?;
+        if fs::read(&real).map_err(failed)? == old.as_bytes() {
+            ready.put().map_err(failed)?;
+            return Ok(told);
+        }
+    }
+    Err(WriteError::Overtaken { path: path.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, os::unix::fs::symlink};
+
+    use super::*;
+
+    fn project(text: &[u8]) -> (tempfile::TempDir, Project) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("b.yaml"), text).unwrap();
+        let project = Project::at(folder.path());
+        (folder, project)
+    }
+
+    fn names(folder: &tempfile::TempDir) -> Vec<String> {
+        let items = fs::read_dir(folder.path()).unwrap().flatten();
+        let mut names: Vec<String> = items.map(|item| item.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn add(text: &str) -> Result<(String, ()), String> {
+        Ok((format!("{text}more\n"), ()))
+    }
+
+    #[test]
+    fn a_file_is_written_whole_and_nothing_stays_beside_it() {
+        let (folder, project) = project(b"one\n");
+        edit(&project, "b.yaml", add).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("b.yaml")).unwrap(), "one\nmore\n");
+        assert_eq!(names(&folder), ["b.yaml"]);
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_meanwhile_is_kept() {
+        let (folder, project) = project(b"one\n");
+        let times = Cell::new(0);
+        let path = folder.path().join("b.yaml");
+        edit(&project, "b.yaml", |text| {
+            times.set(times.get() + 1);
+            if times.get() < 3 {
+                fs::write(&path, format!("{text}theirs {}\n", times.get())).unwrap();
+            }
+            add(text)
+        })
+        .unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntheirs 1\ntheirs 2\nmore\n");
+        let overtaken = edit(&project, "b.yaml", |text| {
+            fs::write(&path, format!("{text}x")).unwrap();
+            add(text)
+        });
+        assert!(matches!(overtaken, Err(WriteError::Overtaken { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntheirs 1\ntheirs 2\nmore\nxxxxx");
+        assert_eq!(names(&folder), ["b.yaml"]);
+    }
+
+    #[test]
+    fn what_cannot_be_edited_is_not_touched() {
+        let (folder, project) = project(b"ok\n\xff\n");
+        let not_text = edit(&project, "b.yaml", add);
+        assert!(matches!(
+            not_text,
+            Err(WriteError::Unreadable { why: Unreadable::NotText { line: 2, column: 1 }, .. })
+        ));
+        assert!(matches!(edit(&project, "gone.yaml", add), Err(WriteError::Missing { .. })));
+        let elsewhere = tempfile::tempdir().unwrap();
+        let precious = elsewhere.path().join("precious");
+        fs::write(&precious, "text").unwrap();
+        symlink(&precious, folder.path().join("out.yaml")).unwrap();
+        let out = edit(&project, "out.yaml", add);
+        assert!(matches!(out, Err(WriteError::Unreadable { why: Unreadable::LeadsOut { .. }, .. })));
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "text");
+        assert_eq!(names(&folder), ["b.yaml", "out.yaml"]);
+        fs::write(folder.path().join("b.yaml"), "fine").unwrap();
+        let refused = edit(&project, "b.yaml", |_| Err::<(String, ()), _>("no"));
+        assert!(matches!(refused, Err(WriteError::Refused { why: "no", .. })));
+        assert_eq!(fs::read_to_string(folder.path().join("b.yaml")).unwrap(), "fine");
+    }
+
+    #[test]
+    fn a_link_inside_the_project_stays_a_link() {
+        let (folder, project) = project(b"one\n");
+        symlink("b.yaml", folder.path().join("link.yaml")).unwrap();
+        edit(&project, "link.yaml", add).unwrap();
+        assert!(fs::symlink_metadata(folder.path().join("link.yaml")).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(folder.path().join("b.yaml")).unwrap(), "one\nmore\n");
+    }
+}

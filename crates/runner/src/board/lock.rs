@@ -1,0 +1,310 @@
+//! The lock beside a file that others write as well: created exclusively, it says who holds it. Its file is the lock, since
+//! people and BMAD's own tools can see a file; nothing else is agreed on with them.
+//!
+//! A lock is left behind only by a process that was killed. It is cleared when its holder is provably dead and it is 30 seconds
+//! old: moved aside, looked at a second later, and dropped when it was the one that had been looked at. What cannot be read as
+//! ours is never cleared.
+
+use std::{
+    fmt, fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use tribunal_supervise::Identity;
+
+/// Waits between one try and the next.
+const BACKOFF: [Duration; 4] = [
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+    Duration::from_millis(800),
+];
+/// A younger lock is not cleared, whoever holds it.
+const STALE: Duration = Duration::from_secs(30);
+/// Between moving a lock aside and dropping it.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// What a program that wants the lock writes first, so that it can be told from other files.
+const HEADING: &str = "tribunal";
+
+/// Time as it passes; tests have one that does not.
+pub(super) trait Clock {
+    fn now(&self) -> SystemTime;
+    fn wait(&self, length: Duration);
+}
+
+/// The machine's.
+pub(super) struct Real;
+
+impl Clock for Real {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    fn wait(&self, length: Duration) {
+        thread::sleep(length);
+    }
+}
+
+/// Taken away when dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    path: PathBuf,
+    text: String,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Another's lock, after ours was taken for dead, stays.
+        if fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Why a lock could not be had.
+#[derive(Debug)]
+pub enum Locked {
+    By { holder: Holder, lock: PathBuf },
+    Failed { cause: io::Error, lock: PathBuf },
+}
+
+/// What stands in a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// None: it is not one of ours.
+    pub process: Option<Identity>,
+    pub age: Duration,
+}
+
+impl Holder {
+    /// Only what is provable counts: another container's process is unknown.
+    pub fn is_dead(&self) -> bool {
+        self.process.is_some_and(|process| !process.is_alive())
+    }
+
+    fn is_stale(&self) -> bool {
+        self.is_dead() && self.age >= STALE
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.age.as_secs();
+        match self.process {
+            Some(process) if self.is_dead() => {
+                write!(f, "process {}, which is dead, left it {seconds} s ago", process.pid())
+            }
+            Some(process) => write!(f, "process {} has held it for {seconds} s", process.pid()),
+            None => write!(f, "another program made it {seconds} s ago"),
+        }
+    }
+}
+
+/// `sprint-status.yaml.lock` beside `sprint-status.yaml`.
+fn path_for(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_os_string();
+    name.push(".lock");
+    file.with_file_name(name)
+}
+
+pub(super) fn take(file: &Path, clock: &dyn Clock) -> Result<Lock, Locked> {
+    let path = path_for(file);
+    let failed = |cause: io::Error| Locked::Failed { cause, lock: path.clone() };
+    let mut waits = BACKOFF.iter();
+    loop {
+        if let Some(lock) = create(&path).map_err(failed)? {
+            return Ok(lock);
+        }
+        let Some((holder, text)) = look(&path, clock).map_err(failed)? else {
+            // It was let go this very moment.
+            continue;
+        };
+        if holder.is_stale() {
+            clear(&path, &text, clock).map_err(failed)?;
+            continue;
+        }
+        match waits.next() {
+            Some(wait) => clock.wait(*wait),
+            None => return Err(Locked::By { holder, lock: path }),
+        }
+    }
+}
+
+/// None: somebody has it.
+fn create(path: &Path) -> io::Result<Option<Lock>> {
+    let text = format!("{HEADING}\n{}\n", Identity::own());
+    // Never seen half written: it is made under a name of its own and given this one if nobody has it.
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let prefix = format!("{}{}-", crate::files::TEMPORARY, Identity::own());
+    let mut own = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
+    own.write_all(text.as_bytes())?;
+    match own.persist_noclobber(path) {
+        Ok(_) => Ok(Some(Lock { path: path.to_path_buf(), text })),
+        Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        Err(failed) => Err(failed.error),
+    }
+}
+
+/// Who holds it and what stands in it; none: nobody any more.
+fn look(path: &Path, clock: &dyn Clock) -> io::Result<Option<(Holder, Vec<u8>)>> {
+    let read = || -> io::Result<(Holder, Vec<u8>)> {
+        let made = fs::symlink_metadata(path)?;
+        // A link or a folder is nobody's lock of ours, and is not opened.
+        let text = if made.is_file() { fs::read(path)? } else { Vec::new() };
+        let age = clock.now().duration_since(made.modified()?).unwrap_or_default();
+        Ok((Holder { process: process_in(&text), age }, text))
+    };
+    match read() {
+        Ok(found) => Ok(Some(found)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+fn process_in(text: &[u8]) -> Option<Identity> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut lines = text.lines();
+    (lines.next() == Some(HEADING)).then(|| lines.next()?.parse().ok())?
+}
+
+/// Moves a stale lock aside, looks again, and drops it if it was the one that was looked at.
+fn clear(path: &Path, text: &[u8], clock: &dyn Clock) -> io::Result<()> {
+    let mut aside = path.as_os_str().to_os_string();
+    aside.push(".clearing");
+    let aside = PathBuf::from(aside);
+    match fs::rename(path, &aside) {
+        // Somebody else was faster.
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    }
+    clock.wait(SECOND_LOOK);
+    let moved = match fs::read(&aside) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    if moved != text {
+        // A new lock was taken between the look and the move: it is given back, unless its place was taken since.
+        match fs::hard_link(&aside, path) {
+            Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => return Err(cause),
+            _ => {}
+        }
+    }
+    match fs::remove_file(&aside) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Time that stands still, but for what is waited; `each` happens at every wait.
+    struct Still<'a> {
+        ahead: Duration,
+        waited: RefCell<Vec<Duration>>,
+        each: &'a dyn Fn(usize),
+    }
+
+    impl Clock for Still<'_> {
+        fn now(&self) -> SystemTime {
+            SystemTime::now() + self.ahead
+        }
+
+        fn wait(&self, length: Duration) {
+            self.waited.borrow_mut().push(length);
+            (self.each)(self.waited.borrow().len());
+        }
+    }
+
+    fn still<'a>(ahead: u64, each: &'a dyn Fn(usize)) -> Still<'a> {
+        Still { ahead: Duration::from_secs(ahead), waited: RefCell::default(), each }
+    }
+
+    fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sprint-status.yaml");
+        let lock = folder.path().join("sprint-status.yaml.lock");
+        (folder, file, lock)
+    }
+
+    fn dead() -> String {
+        format!("{HEADING}\n{}\n", Identity::own().to_string().replacen('@', "@9", 1))
+    }
+
+    #[test]
+    fn it_says_who_holds_it_and_is_gone_afterwards() {
+        let (_folder, file, lock) = place();
+        let held = take(&file, &still(0, &|_| ())).unwrap();
+        let (holder, _) = look(&lock, &Real).unwrap().unwrap();
+        assert_eq!(holder.process, Some(Identity::own()));
+        drop(held);
+        assert!(!lock.exists());
+    }
+
+    #[test]
+    fn a_holder_that_lives_is_waited_for_four_times() {
+        let (_folder, file, lock) = place();
+        let held = take(&file, &still(0, &|_| ())).unwrap();
+        let clock = still(3_600, &|_| ());
+        let Err(Locked::By { holder, .. }) = take(&file, &clock) else { panic!("two have it") };
+        assert_eq!(*clock.waited.borrow(), BACKOFF);
+        assert!(holder.to_string().contains("has held it for 36"), "{holder}");
+        let held = RefCell::new(Some(held));
+        let let_go = |times: usize| {
+            if times == 2 {
+                *held.borrow_mut() = None;
+            }
+        };
+        let clock = still(0, &let_go);
+        take(&file, &clock).unwrap();
+        assert!(!lock.exists());
+    }
+
+    #[test]
+    fn a_dead_holder_s_lock_is_cleared_when_it_is_old_enough() {
+        let (folder, file, lock) = place();
+        fs::write(&lock, dead()).unwrap();
+        let young = still(29, &|_| ());
+        let Err(Locked::By { holder, .. }) = take(&file, &young) else { panic!("cleared too soon") };
+        assert!(holder.to_string().ends_with("left it 29 s ago"), "{holder}");
+        let clock = still(31, &|_| ());
+        drop(take(&file, &clock).unwrap());
+        assert_eq!(*clock.waited.borrow(), [SECOND_LOOK]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_not_ours_or_not_provably_dead_is_never_cleared() {
+        for text in [String::new(), "1234".into(), format!("{}9", dead().trim_end()), "x\n".repeat(9)] {
+            let (_folder, file, lock) = place();
+            fs::write(&lock, &text).unwrap();
+            let taken = take(&file, &still(86_400, &|_| ()));
+            assert!(matches!(taken, Err(Locked::By { .. })), "{text:?}");
+            assert_eq!(fs::read_to_string(&lock).unwrap(), text);
+        }
+        let (folder, file, lock) = place();
+        fs::write(folder.path().join("precious"), dead()).unwrap();
+        std::os::unix::fs::symlink("precious", &lock).unwrap();
+        assert!(matches!(take(&file, &still(86_400, &|_| ())), Err(Locked::By { .. })));
+        assert!(folder.path().join("precious").exists());
+    }
+
+    #[test]
+    fn a_lock_that_was_taken_between_the_look_and_the_move_is_given_back() {
+        let (_folder, file, lock) = place();
+        let held = take(&file, &still(0, &|_| ())).unwrap();
+        clear(&lock, dead().as_bytes(), &still(31, &|_| ())).unwrap();
+        assert_eq!(look(&lock, &Real).unwrap().unwrap().0.process, Some(Identity::own()));
+        // And if its place was taken since, whoever took it keeps it.
+        clear(&lock, dead().as_bytes(), &still(31, &|_| fs::write(&lock, "theirs").unwrap())).unwrap();
+        assert_eq!(fs::read_to_string(&lock).unwrap(), "theirs");
+        drop(held);
+        assert_eq!(fs::read_to_string(&lock).unwrap(), "theirs", "only one's own lock is taken away");
+    }
+}
