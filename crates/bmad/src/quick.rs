@@ -139,21 +139,24 @@ const SIGNS: [(Kind, &[&str]); 5] = [
 ];
 
 pub fn mode(task: &str) -> Mode {
-    let path = task
-        .split_whitespace()
-        .map(|word| word.trim_matches(['`', '"', '\'', '(', ')', ',', ';', ':']))
-        .find(|word| {
-            let lower = word.trim_end_matches('.').to_lowercase();
-            lower.ends_with(".md") && lower.rsplit('/').take(2).any(|part| part.contains("spec"))
-        });
+    const MARKS: [char; 8] = ['`', '"', '\'', '(', ')', ',', ';', ':'];
+    let words = task.split_whitespace().map(|word| word.trim_end_matches('.').trim_matches(MARKS));
+    let path = words.map(|word| word.trim_end_matches('.')).find(|word| is_spec(&word.to_lowercase()));
     if let Some(path) = path {
-        return Mode::TechSpec { path: Some(path.trim_end_matches('.').to_string()) };
+        return Mode::TechSpec { path: Some(path.to_string()) };
     }
     let tokens = tokens(task);
     match SPEC_WORDS.iter().any(|words| stands_in(&tokens, words)) {
         true => Mode::TechSpec { path: None },
         false => Mode::Direct,
     }
+}
+
+/// `tech-spec-login.md`, `specs/login.md`; `inspect.md` is none.
+fn is_spec(path: &str) -> bool {
+    let is_word = |word: &str| matches!(word, "spec" | "specs" | "specification" | "techspec");
+    let mut parts = path.rsplit('/').take(2);
+    path.ends_with(".md") && parts.any(|part| part.split(|c: char| !c.is_alphanumeric()).any(is_word))
 }
 
 /// With the reasons; a simple task has none.
@@ -244,7 +247,7 @@ mod tests {
             ("quick-dev `_bmad-output/specs/spec-x/SPEC.md`.", spec("_bmad-output/specs/spec-x/SPEC.md")),
             ("Execute the spec", Mode::TechSpec { path: None }),
             ("implement the tech-spec we wrote", Mode::TechSpec { path: None }),
-            ("inspect README.md", Mode::Direct),
+            ("look at inspect.md", Mode::Direct),
             ("add a flag", Mode::Direct),
             ("", Mode::Direct),
         ] {
