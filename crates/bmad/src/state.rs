@@ -1,6 +1,6 @@
 //! How far a project has come: clean, planning, active or legacy, told by the documents that are there, and what to do next.
 //!
-//! Documents are found by their names, in the places of every era. Whether they are any good is not looked at here.
+//! Documents are found by `documents`; whether they are any good is not looked at here.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,6 +9,7 @@ use crate::{
     board,
     commands::Step,
     config::Config,
+    documents::{self, Documents, Kind},
     help::{self, Help},
     layout::{Era, Layout},
     paths::{self, Progress},
@@ -75,7 +76,9 @@ pub struct Found {
 
 pub fn read(shelf: &dyn Shelf, layout: &Layout, config: &Config) -> Found {
     let mut problems = Vec::new();
-    let documents = documents(shelf, config);
+    let all = documents::find(shelf, &config.folders);
+    problems.extend(all.problems.iter().cloned());
+    let documents = documents(&all);
     let mut seen = Seen { shelf, layout, config, reasons: Vec::new(), board: false };
     let state = seen.state(&documents, &mut problems);
     let mut reasons = std::mem::take(&mut seen.reasons);
@@ -200,81 +203,30 @@ fn under(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
 }
 
-/// Words in a file's or folder's name, and whose document that is. The first that fits.
-const NAMES: [(&str, Step); 12] = [
-    ("readiness", Step::Readiness),
-    ("test-design", Step::TestDesign),
-    ("product-brief", Step::ProductBrief),
-    ("brief-", Step::ProductBrief),
-    ("prfaq", Step::ProductBrief),
-    ("tech-spec", Step::TechSpec),
-    ("prd", Step::Prd),
-    ("architecture", Step::Architecture),
-    ("epics", Step::Epics),
-    ("epic-", Step::Epics),
-    ("ux-", Step::Ux),
-    ("brainstorming", Step::Brainstorming),
+/// Whose document each kind is; the others are not of the planning.
+const STEPS: [(Kind, Step); 10] = [
+    (Kind::Research, Step::Research),
+    (Kind::ProductBrief, Step::ProductBrief),
+    (Kind::Prd, Step::Prd),
+    (Kind::Ux, Step::Ux),
+    (Kind::Architecture, Step::Architecture),
+    (Kind::Epics, Step::Epics),
+    (Kind::TestDesign, Step::TestDesign),
+    (Kind::Readiness, Step::Readiness),
+    (Kind::TechSpec, Step::TechSpec),
+    (Kind::Spec, Step::TechSpec),
 ];
 
-/// Folders of plans that hold one folder a run.
-const RUNS: [(&str, Step); 4] = [
-    ("prds", Step::Prd),
-    ("architecture", Step::Architecture),
-    ("ux-designs", Step::Ux),
-    ("briefs", Step::ProductBrief),
-];
-
-/// The documents of the method that are there, each step's first, in the order of the method.
-pub fn documents(shelf: &dyn Shelf, config: &Config) -> Vec<Document> {
-    let folders = &config.folders;
+/// The documents of planning that are there and say something, each step's first, in the order of the method.
+pub fn documents(all: &Documents) -> Vec<Document> {
     let mut found: Vec<Document> = Vec::new();
-    let mut take = |step: Step, path: String| {
-        if !found.iter().any(|document| document.step == step) {
-            found.push(Document { step, path });
-        }
-    };
-    let plans = shelf.names(&folders.planning);
-    for name in &plans {
-        if let Some(step) = name.ends_with(".md").then(|| step_of(name)).flatten() {
-            take(step, under(&folders.planning, name));
+    for (kind, step) in STEPS {
+        let first = all.of(kind).find(|document| !document.empty);
+        if let Some(first) = first.filter(|_| found.iter().all(|document| document.step != step)) {
+            found.push(Document { step, path: first.path.clone() });
         }
     }
-    for name in plans.iter().filter_map(|name| name.strip_suffix('/')) {
-        let folder = under(&folders.planning, name);
-        if let Some((_, step)) = RUNS.iter().find(|(runs, _)| runs == &name) {
-            let runs = shelf.names(&folder);
-            if let Some(run) = runs.iter().rev().find(|run| run.ends_with('/')) {
-                take(*step, under(&folder, run.trim_end_matches('/')));
-                continue;
-            }
-        }
-        // Sharded: a folder of parts with the name of the whole.
-        if let Some(step) =
-            step_of(name).filter(|_| shelf.names(&folder).iter().any(|part| part.ends_with(".md")))
-        {
-            take(step, folder);
-        }
-    }
-    let specs = under(&folders.output, "specs");
-    if let Some(spec) = shelf.names(&specs).iter().find(|name| name.ends_with('/')) {
-        take(Step::TechSpec, under(&specs, spec.trim_end_matches('/')));
-    }
-    for name in shelf.names(&folders.implementation).iter().filter(|name| name.ends_with(".md")) {
-        if name.starts_with("tech-spec") || name.starts_with("spec-") {
-            take(Step::TechSpec, under(&folders.implementation, name));
-        }
-    }
-    found.sort_by_key(|document| document.step);
     found
-}
-
-fn step_of(name: &str) -> Option<Step> {
-    let name = name.to_lowercase();
-    // What checked a document, or what it should become, is not the document.
-    if name.contains("validation") || name.contains("template") || name.contains("change-proposal") {
-        return None;
-    }
-    NAMES.iter().find(|(word, _)| name.contains(word)).map(|(_, step)| *step)
 }
 
 /// From the status file and its path where there are some, else from the list of workflows and the documents.
@@ -410,6 +362,7 @@ mod tests {
     fn a_project_is_clean_planning_active_or_legacy() {
         let plan = |name: &str| format!("_bmad-output/planning-artifacts/{name}");
         let prd = plan("prd.md");
+        let x = "# X\nwords\n";
         let run = plan("prds/prd-x-2026-01-01/prd.md");
         let shard = plan("epics/epic-1.md");
         let path = "_bmad/bmm/workflows/workflow-status/paths/method-greenfield.yaml";
@@ -418,14 +371,14 @@ mod tests {
             drawn(&[]),
             drawn(&[A]),
             drawn(&[C, HELP]),
-            drawn(&[C, HELP, (&prd, "")]),
-            drawn(&[C, HELP, (&run, ""), (&shard, ""), (&plan("prd-validation-report.md"), "")]),
+            drawn(&[C, HELP, (&prd, x)]),
+            drawn(&[C, HELP, (&run, x), (&shard, "## Epic 1: A\n### Story 1.1: B\n"), (&plan("architecture.md"), "")]),
             drawn(&[C, (BOARD, "development_status:\n  epic-1: backlog\n  1-1-a: done\n")]),
-            drawn(&[C, (BOARD, "a: [\n"), (&prd, "")]),
+            drawn(&[C, (BOARD, "a: [\n"), (&prd, x)]),
             drawn(&[
                 A,
                 (STATUS, &format!("workflow_path: {path}\nworkflow_status:\n  prd: \"{prd}\"\n")),
-                (&prd, ""),
+                (&prd, x),
                 (path, track),
             ]),
             drawn(&[A, (STATUS, "workflow_status:\n  prd: docs/gone.md\n")]),
@@ -435,38 +388,5 @@ mod tests {
             drawn(&[C, ("docs/sprint-status.yaml", "")]),
         ];
         insta::assert_snapshot!(all.join("\n"));
-    }
-
-    #[test]
-    fn documents_are_found_where_every_era_puts_them() {
-        let plan = "_bmad-output/planning-artifacts";
-        let files: Vec<String> = [
-            "prds/prd-a-2026-01-01/prd.md",
-            "prds/prd-a-2026-02-01/prd.md",
-            "architecture/architecture-a/x.md",
-            "ux-design-specification.md",
-            "product-brief-x-2026.md",
-            "implementation-readiness-report-2026.md",
-            "epics/index.md",
-            "sprint-change-proposal-epics.md",
-            "notes.md",
-        ]
-        .iter()
-        .map(|name| format!("{plan}/{name}"))
-        .chain(["_bmad-output/specs/spec-x/SPEC.md".to_string()])
-        .collect();
-        let shelf = Kept::with(files.iter().map(|path| (path.as_str(), "")));
-        let found = documents(&shelf, &config::read(&shelf));
-        let drawn: Vec<String> =
-            found.iter().map(|document| format!("{} {}", document.step, document.path)).collect();
-        insta::assert_snapshot!(drawn.join("\n"), @r"
-        product-brief _bmad-output/planning-artifacts/product-brief-x-2026.md
-        prd _bmad-output/planning-artifacts/prds/prd-a-2026-02-01
-        ux _bmad-output/planning-artifacts/ux-design-specification.md
-        architecture _bmad-output/planning-artifacts/architecture/architecture-a
-        epics _bmad-output/planning-artifacts/epics
-        readiness _bmad-output/planning-artifacts/implementation-readiness-report-2026.md
-        tech-spec _bmad-output/specs/spec-x
-        ");
     }
 }
