@@ -1,10 +1,12 @@
 //! `tribunal inspect …`: what Tribunal sees in a file or in what an agent printed, and why.
 
 mod menu;
+mod project;
 mod response;
 mod transcript;
 
 pub(super) use menu::Menus;
+pub(super) use project::ProjectReport;
 pub(super) use response::Response;
 
 use std::{
@@ -62,6 +64,8 @@ pub(crate) enum What {
         /// The text; `-` for standard input
         file: PathBuf,
     },
+    /// Which BMAD is installed here, how its steps are run, how far the project has come; exit 3: a file is broken
+    Project(project::Arguments),
     /// What an agent printed in a run, and what was read from it
     Transcript(transcript::Arguments),
 }
@@ -81,6 +85,7 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
             }
         }
         What::Menu { file } => menu::run(&file, context),
+        What::Project(arguments) => project::run(&arguments, context),
         What::Transcript(arguments) => transcript::run(&arguments, context),
         What::Settings { file: Some(file), .. } => settings_file(&file, context),
         What::Settings { file: None, all } => settings(all, context),
