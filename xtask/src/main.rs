@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command line")]
 
 mod bench;
+mod bmad;
 mod clients;
 
 use std::ffi::OsString;
@@ -44,6 +45,11 @@ const COMMANDS: &[Chore] = &[
         name: "clients",
         about: "the tests with real agent clients and a scripted model; --install-only, names of some of them",
         run: clients::run,
+    },
+    Chore {
+        name: "bmad",
+        about: "the tests with trees of real BMAD versions; --install-only, names of some of them",
+        run: bmad::run,
     },
     Chore { name: "help", about: "this list", run: help },
 ];

@@ -372,7 +372,13 @@ mod tests {
             drawn(&[A]),
             drawn(&[C, HELP]),
             drawn(&[C, HELP, (&prd, x)]),
-            drawn(&[C, HELP, (&run, x), (&shard, "## Epic 1: A\n### Story 1.1: B\n"), (&plan("architecture.md"), "")]),
+            drawn(&[
+                C,
+                HELP,
+                (&run, x),
+                (&shard, "## Epic 1: A\n### Story 1.1: B\n"),
+                (&plan("architecture.md"), ""),
+            ]),
             drawn(&[C, (BOARD, "development_status:\n  epic-1: backlog\n  1-1-a: done\n")]),
             drawn(&[C, (BOARD, "a: [\n"), (&prd, x)]),
             drawn(&[

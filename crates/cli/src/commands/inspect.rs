@@ -1,11 +1,13 @@
 //! `tribunal inspect …`: what Tribunal sees in a file or in what an agent printed, and why.
 
 mod menu;
+mod project;
 mod response;
 mod sprint;
 mod transcript;
 
 pub(super) use menu::Menus;
+pub(super) use project::ProjectReport;
 pub(super) use response::Response;
 pub(super) use sprint::SprintFile;
 
@@ -66,6 +68,8 @@ pub(crate) enum What {
     },
     /// The board: what every line of it is taken for
     Sprint(sprint::Arguments),
+    /// Which BMAD is installed here, how its steps are run, how far the project has come; exit 3: a file is broken
+    Project(project::Arguments),
     /// What an agent printed in a run, and what was read from it
     Transcript(transcript::Arguments),
 }
@@ -86,6 +90,7 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
         }
         What::Menu { file } => menu::run(&file, context),
         What::Sprint(arguments) => sprint::run(&arguments, context),
+        What::Project(arguments) => project::run(&arguments, context),
         What::Transcript(arguments) => transcript::run(&arguments, context),
         What::Settings { file: Some(file), .. } => settings_file(&file, context),
         What::Settings { file: None, all } => settings(all, context),

@@ -7,6 +7,7 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 use super::{
     doctor::Report,
     inspect::{Menus, Response, SprintFile},
+    inspect::{Menus, ProjectReport, Response},
 };
 use crate::{
     build::Facts,
@@ -49,6 +50,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("trust", schema_for!(Trust)),
         ("doctor", schema_for!(Report)),
         ("response", schema_for!(Response)),
+        ("project", schema_for!(ProjectReport)),
         ("menu", schema_for!(Menus)),
     ];
     schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));

@@ -64,6 +64,7 @@ fn every_document_names_its_schema_and_fits_it() {
         (&["inspect", "findings", "answer.txt"], "tribunal.inspect/1", "inspect"),
         (&["inspect", "response", "answer.txt"], "tribunal.inspect/1", "inspect"),
         (&["inspect", "menu", "menu.txt"], "tribunal.menu/1", "menu"),
+        (&["inspect", "project", "--task", "fix a typo"], "tribunal.project/1", "project"),
         (&["inspect", "settings"], "tribunal.settings/1", "inspect-settings"),
         (&["inspect", "settings", "tribunal.yaml"], "tribunal.settings/1", "inspect-settings"),
         (&["diff"], "tribunal.diff/1", "diff"),

@@ -18,6 +18,7 @@ mod log;
 mod menus;
 mod out;
 mod people;
+mod projects;
 mod responses;
 mod screens;
 mod settings;
