@@ -1,8 +1,10 @@
 //! `tribunal inspect …`: what Tribunal sees in a file or in what an agent printed, and why.
 
+mod menu;
 mod response;
 mod transcript;
 
+pub(super) use menu::Menus;
 pub(super) use response::Response;
 
 use std::{
@@ -55,6 +57,11 @@ pub(crate) enum What {
         #[arg(long, conflicts_with = "fixes")]
         verdicts: bool,
     },
+    /// The menus and questions in what an agent said, and what only looks like one; exit 3: there is no menu
+    Menu {
+        /// The text; `-` for standard input
+        file: PathBuf,
+    },
     /// What an agent printed in a run, and what was read from it
     Transcript(transcript::Arguments),
 }
@@ -73,6 +80,7 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
                 None => answer(&file, wanted, context),
             }
         }
+        What::Menu { file } => menu::run(&file, context),
         What::Transcript(arguments) => transcript::run(&arguments, context),
         What::Settings { file: Some(file), .. } => settings_file(&file, context),
         What::Settings { file: None, all } => settings(all, context),

@@ -4,7 +4,10 @@ use schemars::schema_for;
 use serde_json::{Map, Value, json};
 use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
-use super::{doctor::Report, inspect::Response};
+use super::{
+    doctor::Report,
+    inspect::{Menus, Response},
+};
 use crate::{
     build::Facts,
     complaint::Complaint,
@@ -45,6 +48,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("trust", schema_for!(Trust)),
         ("doctor", schema_for!(Report)),
         ("response", schema_for!(Response)),
+        ("menu", schema_for!(Menus)),
     ];
     schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));
     schemas

@@ -15,6 +15,7 @@ mod gc;
 mod hostile;
 mod live;
 mod log;
+mod menus;
 mod out;
 mod people;
 mod responses;
