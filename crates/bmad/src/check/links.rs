@@ -3,7 +3,10 @@
 //! Addresses of the web are not asked for, and what a placeholder stands for is not guessed. A heading is found by its words,
 //! since every renderer makes anchors its own way.
 
-use std::{cell::RefCell, collections::{BTreeMap, BTreeSet}};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::material::{Material, folder_of, is_inside, joined, straight};
 use crate::{
@@ -30,8 +33,9 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
 fn inputs(material: &Material<'_>, path: &str, page: &Page<'_>, problems: &mut Vec<Problem>) {
     let Some(Ok(front)) = page.front_matter().map(yaml::parse) else { return };
     let list = front.get("inputDocuments").map(Node::items).unwrap_or_default();
-    for node in list {
-        let named = node.text().or_else(|| node.get("path").or_else(|| node.get("file")).and_then(Node::text));
+    for node in list.iter().take(MOST_INPUTS) {
+        let named =
+            node.text().or_else(|| node.get("path").or_else(|| node.get("file")).and_then(Node::text));
         let Some(said) = named.map(str::trim) else { continue };
         if is_document_named(said) && !is_found(material, path, said) {
             let what = format!("it was made from `{said}`, which is not there");
@@ -45,10 +49,15 @@ fn inputs(material: &Material<'_>, path: &str, page: &Page<'_>, problems: &mut V
     }
 }
 
+/// No document is made from more.
+const MOST_INPUTS: usize = 500;
+
 /// One path to a text, and no sentence, pattern or address.
 fn is_document_named(said: &str) -> bool {
     let ends = [".md", ".yaml", ".yml", ".txt"].iter().any(|end| said.to_ascii_lowercase().ends_with(end));
-    ends && !said.contains(['*', '?', '<', '>', '|', '(', ',']) && !said.contains("://") && !said.contains("{{")
+    ends && !said.contains(['*', '?', '<', '>', '|', '(', ','])
+        && !said.contains("://")
+        && !said.contains("{{")
 }
 
 /// From the root, from beside the document, from one of BMAD's folders, or anywhere under its own name.
@@ -72,9 +81,11 @@ fn is_found(material: &Material<'_>, from: &str, said: &str) -> bool {
     let mut bases = vec!["", folder_of(from), &folders.planning, &folders.output, &folders.implementation];
     bases.push(&folders.knowledge);
     bases.iter().any(|base| material.is_there(&joined(base, said)))
-        || material.documents.found.iter().any(|document| {
-            document.paths().any(|path| path.rsplit('/').next() == Some(name))
-        })
+        || material
+            .documents
+            .found
+            .iter()
+            .any(|document| document.paths().any(|path| path.rsplit('/').next() == Some(name)))
 }
 
 /// Every `[words](target)` in prose, with its line.
@@ -87,7 +98,7 @@ fn links<'t>(page: &Page<'t>) -> Vec<(usize, &'t str)> {
             let behind = &rest[at + 1..];
             code ^= rest[at..].starts_with('`');
             let target = behind.strip_prefix('(').filter(|_| !code && rest[at..].starts_with(']'));
-            rest = match target.and_then(|target| target.split_once(')')) {
+            rest = match target.and_then(closed) {
                 Some((target, after)) => {
                     found.push((line.number, target));
                     after
@@ -97,6 +108,12 @@ fn links<'t>(page: &Page<'t>) -> Vec<(usize, &'t str)> {
         }
     }
     found
+}
+
+/// The target and what follows its bracket; a path is not longer than this.
+fn closed(target: &str) -> Option<(&str, &str)> {
+    let end = target.bytes().take(2_000).position(|byte| byte == b')')?;
+    Some((&target[..end], &target[end + 1..]))
 }
 
 fn link(anchors: &Anchors<'_, '_>, from: &str, (line, target): (usize, &str), problems: &mut Vec<Problem>) {
@@ -115,7 +132,8 @@ fn link(anchors: &Anchors<'_, '_>, from: &str, (line, target): (usize, &str), pr
     if !file.is_empty() && !file.contains(['.', '/']) {
         return;
     }
-    let path = if file.is_empty() { Some(from.to_string()) } else { straight(&joined(folder_of(from), &file)) };
+    let path =
+        if file.is_empty() { Some(from.to_string()) } else { straight(&joined(folder_of(from), &file)) };
     // What stands outside of the project is not looked at.
     let Some(path) = path else { return };
     let material = anchors.material;

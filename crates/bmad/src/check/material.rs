@@ -12,7 +12,7 @@ use crate::{
     config,
     documents::{Document, Documents, Kind},
     epics::{self, Epics},
-    keys::{Key, Number, StoryKey, StoryStatus},
+    keys::{Number, StoryKey, StoryStatus},
     layout::{Era, Layout},
     problem::Problem,
     shelf::{self, Shelf},
@@ -48,7 +48,11 @@ pub(super) struct Material<'a> {
     pub stories: Vec<File>,
     /// What came up while reading.
     pub problems: Vec<Problem>,
+    entries: BTreeMap<&'a StoryKey, &'a Entry>,
+    /// Stories that have a file.
+    written: BTreeSet<Number>,
     folders: RefCell<BTreeMap<String, BTreeSet<String>>>,
+    told: RefCell<BTreeMap<Step, String>>,
 }
 
 impl<'a> Material<'a> {
@@ -65,8 +69,12 @@ impl<'a> Material<'a> {
             epics: Epics::default(),
             stories: Vec::new(),
             problems: Vec::new(),
+            entries: BTreeMap::new(),
+            written: BTreeSet::new(),
             folders: RefCell::default(),
+            told: RefCell::default(),
         };
+        material.entries = material.board.into_iter().flat_map(Board::stories).collect();
         for kind in [Kind::Prd, Kind::Architecture, Kind::Ux, Kind::Epics] {
             let Some(document) = input.documents.first(kind) else { continue };
             for path in document.paths() {
@@ -74,10 +82,8 @@ impl<'a> Material<'a> {
                 material.texts.extend(text.map(|text| Text { path: path.to_string(), text, kind }));
             }
         }
-        let parts: Vec<(&str, &str)> = material
-            .of(Kind::Epics)
-            .map(|text| (text.path.as_str(), text.text.as_str()))
-            .collect();
+        let parts: Vec<(&str, &str)> =
+            material.of(Kind::Epics).map(|text| (text.path.as_str(), text.text.as_str())).collect();
         material.epics = epics::read(&parts);
         material.problems.extend(std::mem::take(&mut material.epics.problems));
         material.gather_stories();
@@ -105,6 +111,7 @@ impl<'a> Material<'a> {
             let problems = std::mem::take(&mut story.problems);
             let own = if is_spec { crate::specs::spec(&path, &text).problems } else { problems };
             self.problems.extend(own);
+            self.written.extend(story.key.as_ref().map(StoryKey::number));
             self.stories.push(File { path, text, story, is_spec });
         }
     }
@@ -128,7 +135,7 @@ impl<'a> Material<'a> {
 
     /// The board's line for a story, by its key.
     pub fn entry(&self, key: &StoryKey) -> Option<&'a Entry> {
-        self.board?.entry(&Key::Story(key.clone()))
+        self.entries.get(key).copied()
     }
 
     /// Whether stories are written into files before they are developed.
@@ -140,16 +147,18 @@ impl<'a> Material<'a> {
         }
     }
 
-    /// The files of a story, by its number.
-    pub fn files(&self, number: Number) -> impl Iterator<Item = &File> {
-        let is_its = move |file: &&File| file.story.key.as_ref().is_some_and(|key| key.number() == number);
-        self.stories.iter().filter(is_its)
+    /// Whether a story has a file, under whatever slug.
+    pub fn is_written(&self, number: Number) -> bool {
+        self.written.contains(&number)
     }
 
-    /// Whether a story of this file would be developed now.
-    pub fn is_due(&self, path: &str) -> bool {
-        let file = self.stories.iter().find(|file| file.path == path);
-        let Some(file) = file else { return false };
+    /// The files of stories that would be developed now.
+    pub fn due(&self) -> BTreeSet<&str> {
+        let due = self.stories.iter().filter(|file| self.is_due(file));
+        due.map(|file| file.path.as_str()).collect()
+    }
+
+    fn is_due(&self, file: &File) -> bool {
         let on_board = file.story.key.as_ref().and_then(|key| self.entry(key)).map(|entry| entry.state);
         let state = match on_board {
             Some(Some(State::Story(state))) => Some(state),
@@ -175,6 +184,10 @@ impl<'a> Material<'a> {
 
     /// What to type, or to do, for a step.
     pub fn how(&self, step: Step) -> String {
+        self.told.borrow_mut().entry(step).or_insert_with(|| self.told(step)).clone()
+    }
+
+    fn told(&self, step: Step) -> String {
         let claude = self.layout.clients.iter().any(|client| client.name == "claude");
         let client = if claude || self.layout.clients.is_empty() { "claude-code" } else { "codex" };
         match commands::of(self.layout, step, client, self.shelf) {

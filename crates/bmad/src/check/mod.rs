@@ -31,6 +31,7 @@ use crate::{
 use material::Material;
 
 /// What is looked at.
+#[expect(missing_debug_implementations, reason = "a shelf has nothing to show")]
 pub struct Input<'a> {
     pub shelf: &'a dyn Shelf,
     pub layout: &'a Layout,
@@ -140,11 +141,12 @@ fn weigh(material: &Material<'_>, step: Option<Step>, problems: &mut Vec<Problem
     // Epics are designed before their stories are: a list without any is a step of the way.
     let undivided = !material.epics.epics.is_empty() && material.epics.stories().next().is_none();
     problems.retain(|problem| !(undivided && problem.rule == "epic-empty"));
+    let due = material.due();
     for problem in problems {
         match problem.rule {
             // Stories are taken out and put off; their numbers stay free.
             "story-number-missing" | "epic-number-missing" => problem.weight = Weight::Note,
-            "story-no-criteria" if step == Some(Step::DevStory) && material.is_due(&problem.path) => {
+            "story-no-criteria" if step == Some(Step::DevStory) && due.contains(problem.path.as_str()) => {
                 problem.weight = Weight::Error;
             }
             _ => {}

@@ -168,7 +168,7 @@ fn gap(material: &Material<'_>, need: Need) -> Option<Gap> {
             let due = stories_at(material, &[StoryStatus::InProgress]);
             let due = if due.is_empty() { stories_at(material, &[StoryStatus::ReadyForDev]) } else { due };
             let key = due.into_iter().min_by_key(|key| key.number())?;
-            let none = material.files(key.number()).next().is_none();
+            let none = !material.is_written(key.number());
             let path = joined(&folders.implementation, &format!("{key}.md"));
             none.then(|| made("story", path, Step::CreateStory, "the story has no file"))?
         }

@@ -80,11 +80,19 @@ fn front(page: &Page<'_>) -> Option<yaml::Node> {
 }
 
 /// The names of BMAD's own templates.
-const TEMPLATE_NAMES: [&str; 8] =
-    ["project_name", "user_name", "date", "epic_title", "story_title", "epic_goal", "user_type", "capability"];
+const TEMPLATE_NAMES: [&str; 8] = [
+    "project_name",
+    "user_name",
+    "date",
+    "epic_title",
+    "story_title",
+    "epic_goal",
+    "user_type",
+    "capability",
+];
 
 fn left_open(material: &Material<'_>, document: &Document, problems: &mut Vec<Problem>) {
-    for text in material.texts.iter().filter(|text| document.paths().any(|path| path == text.path)) {
+    for text in material.of(document.kind) {
         let page = Page::of(&text.text);
         let own = |line: &&Line<'_>| {
             line.is_prose()
@@ -151,16 +159,21 @@ fn last_step(material: &Material<'_>, kind: Kind) -> Option<u32> {
         let workflows = joined(root, "bmm/workflows");
         let phases = material.shelf.names(&workflows);
         let phases = phases.iter().filter_map(|name| name.strip_suffix('/'));
-        folders.extend(phases.flat_map(|phase| names.iter().map(move |name| format!("{phase}/{name}")))
-            .map(|under| joined(&workflows, &under)));
+        folders.extend(
+            phases
+                .flat_map(|phase| names.iter().map(move |name| format!("{phase}/{name}")))
+                .map(|under| joined(&workflows, &under)),
+        );
     }
     for client in &material.layout.clients {
         folders.extend(names.iter().map(|name| format!("{}/bmad-{name}", client.folder)));
     }
-    folders.iter().flat_map(|folder| ["steps", "steps-c"].map(|steps| joined(folder, steps))).find_map(|folder| {
-        let names = material.shelf.names(&folder);
-        names.iter().filter(|name| name.starts_with("step-")).filter_map(|name| step_number(name)).max()
-    })
+    folders.iter().flat_map(|folder| ["steps", "steps-c"].map(|steps| joined(folder, steps))).find_map(
+        |folder| {
+            let names = material.shelf.names(&folder);
+            names.iter().filter(|name| name.starts_with("step-")).filter_map(|name| step_number(name)).max()
+        },
+    )
 }
 
 /// The verdict of the report that counts, if it states one.
@@ -185,8 +198,13 @@ fn readiness(material: &Material<'_>, step: Option<Step>, problems: &mut Vec<Pro
         Readiness::Ready => return,
         Readiness::NotReady => {
             let weight = if is_asked { Weight::Error } else { Weight::Warning };
-            Problem::new(weight, "readiness-not-ready", &path, format!("the plan was judged {}", short(&said)))
-                .why("what is built on it would be built on what is missing")
+            Problem::new(
+                weight,
+                "readiness-not-ready",
+                &path,
+                format!("the plan was judged {}", short(&said)),
+            )
+            .why("what is built on it would be built on what is missing")
         }
         Readiness::NeedsWork => {
             let what = format!("the plan was judged {}", short(&said));

@@ -42,8 +42,9 @@ fn named(material: &Material<'_>) -> BTreeMap<String, (String, usize)> {
         .epics
         .iter()
         .flat_map(|epic| epic.requirements.iter().map(move |id| (id, &epic.path, epic.line)));
-    let of_stories =
-        epics.stories().flat_map(|story| story.requirements.iter().map(move |id| (id, &story.path, story.line)));
+    let of_stories = epics
+        .stories()
+        .flat_map(|story| story.requirements.iter().map(move |id| (id, &story.path, story.line)));
     let mut named = BTreeMap::new();
     for (id, path, line) in inventory.chain(coverage).chain(of_epics).chain(of_stories) {
         if is_functional(id) {

@@ -13,7 +13,7 @@ use crate::{
     complaint::Complaint,
     documents::{
         self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, Transcripts,
-        Trust, Undo,
+        Trust, Undo, Validation,
     },
     settings::{self, Document, nearest},
 };
@@ -36,6 +36,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("prompts", schema_for!(Calls)),
         ("sent", schema_for!(Calls)),
         ("board", schema_for!(Moves)),
+        ("validate", schema_for!(Validation)),
         ("gc", schema_for!(Garbage)),
         ("decisions", schema_for!(Decisions)),
         ("diff", schema_for!(Changes)),

@@ -25,4 +25,5 @@ mod several;
 mod trust;
 mod undo;
 mod undo_several;
+mod validate;
 mod worlds;
