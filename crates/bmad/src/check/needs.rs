@@ -74,6 +74,8 @@ struct Gap {
     missing: Missing,
     maker: Step,
     why: String,
+    /// Its maker can do it at once, whatever it usually needs.
+    at_once: bool,
 }
 
 pub(super) fn check(
@@ -116,7 +118,7 @@ fn gaps(material: &Material<'_>, step: Step) -> Vec<Gap> {
 /// The first step of the way: what is needed may need something itself.
 fn first_of_all(material: &Material<'_>, gap: &Gap) -> Suggestion {
     let (mut step, mut why) = (gap.maker, gap.why.clone());
-    for _ in Step::ALL {
+    for _ in Step::ALL.iter().filter(|_| !gap.at_once) {
         let Some(before) = gaps(material, step).into_iter().next().filter(|gap| gap.maker != step) else {
             break;
         };
@@ -128,7 +130,7 @@ fn first_of_all(material: &Material<'_>, gap: &Gap) -> Suggestion {
 fn gap(material: &Material<'_>, need: Need) -> Option<Gap> {
     let made = |document: &str, path: String, maker: Step, why: &str| {
         let missing = Missing { document: document.to_string(), path };
-        Some(Gap { missing, maker, why: why.to_string() })
+        Some(Gap { missing, maker, why: why.to_string(), at_once: need == Need::StoryFile })
     };
     let folders = &material.config.folders;
     match need {
@@ -199,7 +201,8 @@ fn document(material: &Material<'_>, kind: Kind) -> Option<Gap> {
         }
         Some(_) => return None,
     };
-    Some(Gap { missing: Missing { document: name.to_string(), path }, maker: papers::maker(kind), why })
+    let missing = Missing { document: name.to_string(), path };
+    Some(Gap { missing, maker: papers::maker(kind), why, at_once: false })
 }
 
 fn stories_at<'a>(material: &Material<'a>, states: &[StoryStatus]) -> Vec<&'a StoryKey> {
