@@ -5,6 +5,7 @@
 //! nothing else. What cannot be read is a [`problem`], never a failure; files come from a [`shelf`].
 
 pub mod board;
+pub mod check;
 pub mod commands;
 pub mod config;
 mod csv;

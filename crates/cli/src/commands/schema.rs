@@ -14,7 +14,7 @@ use crate::{
     complaint::Complaint,
     documents::{
         self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, Transcripts,
-        Trust, Undo,
+        Trust, Undo, Validation,
     },
     settings::{self, Document, nearest},
 };
@@ -38,6 +38,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("sent", schema_for!(Calls)),
         ("board", schema_for!(Moves)),
         ("inspect-sprint", schema_for!(SprintFile)),
+        ("validate", schema_for!(Validation)),
         ("gc", schema_for!(Garbage)),
         ("decisions", schema_for!(Decisions)),
         ("diff", schema_for!(Changes)),

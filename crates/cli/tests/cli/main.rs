@@ -27,4 +27,5 @@ mod sprint;
 mod trust;
 mod undo;
 mod undo_several;
+mod validate;
 mod worlds;
