@@ -6,6 +6,7 @@
 
 mod bench;
 mod clients;
+mod fuzz;
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode, Stdio};
@@ -44,6 +45,11 @@ const COMMANDS: &[Chore] = &[
         name: "clients",
         about: "the tests with real agent clients and a scripted model; --install-only, names of some of them",
         run: clients::run,
+    },
+    Chore {
+        name: "fuzz",
+        about: "random bytes against everything that reads files and answers; --seconds N for each target, names of some",
+        run: fuzz::run,
     },
     Chore { name: "help", about: "this list", run: help },
 ];
