@@ -8,6 +8,15 @@ pub(crate) fn only_these_lines(before: &str, after: &str, lines: &[usize]) {
     }
 }
 
+/// YAML ends a line at a lone carriage return, too, and counts it.
 fn cut(text: &str) -> Vec<&str> {
-    text.split_inclusive('\n').collect()
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['\n', '\r']) {
+        let end = if rest[at..].starts_with("\r\n") { at + 2 } else { at + 1 };
+        lines.push(&rest[..end]);
+        rest = &rest[end..];
+    }
+    lines.push(rest);
+    lines
 }
