@@ -9,13 +9,18 @@ use tribunal_bmad::{
     shelf::Shelf,
 };
 
+/// The version a tree was installed from; one for other clients has a word behind it: `6.12.0+others`.
+fn version(tree: &trees::Tree) -> &str {
+    tree.name.split('+').next().unwrap_or(&tree.name)
+}
+
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn every_tree_is_of_one_era_by_its_version_and_by_its_files() {
     let mut drawn = Vec::new();
     for tree in trees::all() {
         let layout = layout::read(&tree);
-        assert_eq!(layout.version.as_deref(), Some(tree.version()));
+        assert_eq!(layout.version.as_deref(), Some(version(&tree)));
         assert_eq!(layout.by_version, layout.by_files, "{}", tree.name);
         assert_eq!(layout.problems, [], "{}", tree.name);
         drawn.push(format!("{}: {}", tree.name, layout.era.map_or("-".into(), |era| era.to_string())));

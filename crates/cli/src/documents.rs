@@ -87,6 +87,9 @@ pub(crate) struct Moves {
 pub(crate) struct Runs {
     pub schema: &'static str,
     pub runs: Vec<RunRow>,
+    /// Of `status`: the board, where the project has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sprint: Option<crate::sprint::Sprint>,
 }
 
 /// `tribunal findings`.

@@ -2,10 +2,12 @@
 
 mod menu;
 mod response;
+mod sprint;
 mod transcript;
 
 pub(super) use menu::Menus;
 pub(super) use response::Response;
+pub(super) use sprint::SprintFile;
 
 use std::{
     fs,
@@ -62,6 +64,8 @@ pub(crate) enum What {
         /// The text; `-` for standard input
         file: PathBuf,
     },
+    /// The board: what every line of it is taken for
+    Sprint(sprint::Arguments),
     /// What an agent printed in a run, and what was read from it
     Transcript(transcript::Arguments),
 }
@@ -81,6 +85,7 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
             }
         }
         What::Menu { file } => menu::run(&file, context),
+        What::Sprint(arguments) => sprint::run(&arguments, context),
         What::Transcript(arguments) => transcript::run(&arguments, context),
         What::Settings { file: Some(file), .. } => settings_file(&file, context),
         What::Settings { file: None, all } => settings(all, context),

@@ -6,7 +6,7 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use super::{
     doctor::Report,
-    inspect::{Menus, Response},
+    inspect::{Menus, Response, SprintFile},
 };
 use crate::{
     build::Facts,
@@ -36,6 +36,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("prompts", schema_for!(Calls)),
         ("sent", schema_for!(Calls)),
         ("board", schema_for!(Moves)),
+        ("inspect-sprint", schema_for!(SprintFile)),
         ("gc", schema_for!(Garbage)),
         ("decisions", schema_for!(Decisions)),
         ("diff", schema_for!(Changes)),

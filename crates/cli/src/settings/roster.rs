@@ -29,7 +29,7 @@ pub(super) fn of_project(root: &Path, least: u32) -> Roster {
         Ok(None) => return Roster::default(),
         Err(what) => return Roster { personas: Vec::new(), warning: warned(&what, ours) },
     };
-    let tribunal_bmad::Roster { personas, remarks } = roster(&text);
+    let tribunal_bmad::Roster { personas, remarks, .. } = roster(&text);
     let needed = LEAST.max(least as usize);
     if personas.len() >= needed {
         let warning = warned(&remarks.join(" and "), "the others take part").filter(|_| !remarks.is_empty());

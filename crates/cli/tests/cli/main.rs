@@ -22,6 +22,7 @@ mod responses;
 mod screens;
 mod settings;
 mod several;
+mod sprint;
 mod trust;
 mod undo;
 mod undo_several;

@@ -1,0 +1,194 @@
+//! Where each era puts its documents, and which of several counts.
+
+use tribunal_bmad::{
+    config::Folders,
+    documents::{Documents, Kind, find},
+    shelf::{Kept, Shelf, Unreadable},
+};
+
+fn found(files: &[(&str, &str)]) -> Documents {
+    find(&Kept::with(files.iter().copied()), &Folders::default())
+}
+
+/// `kind path + parts`, a line each, then problems.
+fn drawn(files: &[&str]) -> String {
+    let files: Vec<(String, &str)> =
+        files.iter().map(|path| (format!("_bmad-output/{path}"), "# T\n")).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let Documents { found, problems } = found(&files);
+    let short = |path: &str| path.replace("_bmad-output/", "");
+    let mut out: Vec<String> = found
+        .iter()
+        .map(|document| {
+            let parts: Vec<String> = document.sharded.iter().map(|part| short(part)).collect();
+            let parts = if parts.is_empty() { String::new() } else { format!(" + {}", parts.join(" ")) };
+            format!("{:?} {}{parts}", document.kind, short(&document.path))
+        })
+        .collect();
+    out.extend(
+        problems.iter().map(|problem| short(&format!("{:?} {} {problem}", problem.weight, problem.rule))),
+    );
+    out.join("\n")
+}
+
+#[test]
+fn early_eras_have_whole_files() {
+    let files = [
+        "planning-artifacts/prd.md",
+        "planning-artifacts/prd-validation-report.md",
+        "planning-artifacts/architecture.md",
+        "planning-artifacts/ux-design-specification.md",
+        "planning-artifacts/epics.md",
+        "planning-artifacts/product-brief-shop-2026-01-02.md",
+        "planning-artifacts/product-brief-shop-2026-03-01.md",
+        "planning-artifacts/implementation-readiness-report-2026-01-09.md",
+        "planning-artifacts/implementation-readiness-report-2026-02-01.md",
+        "planning-artifacts/sprint-change-proposal-2026-02-01.md",
+        "planning-artifacts/research/market-tea-research-2026-01-01.md",
+        "planning-artifacts/bmm-workflow-status.yaml",
+        "planning-artifacts/linux-notes.md",
+        "implementation-artifacts/1-2-log-in.md",
+        "implementation-artifacts/1-10-x.md",
+        "implementation-artifacts/1-2a-y.md",
+        "implementation-artifacts/sprint-status.yaml",
+        "implementation-artifacts/tech-spec-wip.md",
+        "implementation-artifacts/epic-1-retro-2026-02-03.md",
+        "implementation-artifacts/epic-1-context.md",
+        "implementation-artifacts/deferred-work.md",
+        "traceability-matrix.md",
+        "test-design-epic-1.md",
+        "project-context.md",
+    ];
+    insta::assert_snapshot!(drawn(&files), @r"
+    Prd planning-artifacts/prd.md
+    Architecture planning-artifacts/architecture.md
+    Ux planning-artifacts/ux-design-specification.md
+    Epics planning-artifacts/epics.md
+    ProductBrief planning-artifacts/product-brief-shop-2026-03-01.md
+    ProductBrief planning-artifacts/product-brief-shop-2026-01-02.md
+    Research planning-artifacts/research/market-tea-research-2026-01-01.md
+    TechSpec implementation-artifacts/tech-spec-wip.md
+    Story implementation-artifacts/1-2-log-in.md
+    Story implementation-artifacts/1-2a-y.md
+    Story implementation-artifacts/1-10-x.md
+    Readiness planning-artifacts/implementation-readiness-report-2026-02-01.md
+    Readiness planning-artifacts/implementation-readiness-report-2026-01-09.md
+    Trace traceability-matrix.md
+    TestDesign test-design-epic-1.md
+    Retro implementation-artifacts/epic-1-retro-2026-02-03.md
+    Deferred implementation-artifacts/deferred-work.md
+    ProjectContext project-context.md
+    ChangeProposal planning-artifacts/sprint-change-proposal-2026-02-01.md
+    WorkflowStatus planning-artifacts/bmm-workflow-status.yaml
+    Note document-older planning-artifacts/product-brief-shop-2026-03-01.md: this one counts; there is also planning-artifacts/product-brief-shop-2026-01-02.md
+    ");
+}
+
+#[test]
+fn late_eras_have_run_folders_and_specs() {
+    let files = [
+        "planning-artifacts/prds/prd-shop-2026-07-01/prd.md",
+        "planning-artifacts/prds/prd-shop-2026-07-01/addendum.md",
+        "planning-artifacts/prds/prd-shop-2026-08-02/prd.md",
+        "planning-artifacts/architecture/architecture-shop-2026-07-03/ARCHITECTURE-SPINE.md",
+        "planning-artifacts/ux-design-specification.md",
+        "planning-artifacts/ux-designs/ux-shop-2026-07-01/DESIGN.md",
+        "planning-artifacts/ux-designs/ux-shop-2026-07-01/EXPERIENCE.md",
+        "planning-artifacts/briefs/brief-shop-2026-07-01/brief.md",
+        "planning-artifacts/epics.md",
+        "planning-artifacts/implementation-readiness.md",
+        "specs/spec-digest/SPEC.md",
+        "specs/spec-digest/stories.yaml",
+        "specs/spec-digest/stories/1-send.md",
+        "specs/spec-digest/RETROSPECTIVE.md",
+        "specs/notes/x.md",
+        "implementation-artifacts/spec-3-2-digest.md",
+        "implementation-artifacts/bmad-build-auto-result-x.md",
+        "test-artifacts/traceability/gate-decision.json",
+    ];
+    insta::assert_snapshot!(drawn(&files), @r"
+    Prd planning-artifacts/prds/prd-shop-2026-08-02/prd.md
+    Prd planning-artifacts/prds/prd-shop-2026-07-01/prd.md + planning-artifacts/prds/prd-shop-2026-07-01/addendum.md
+    Architecture planning-artifacts/architecture/architecture-shop-2026-07-03/ARCHITECTURE-SPINE.md
+    Ux planning-artifacts/ux-designs/ux-shop-2026-07-01/DESIGN.md + planning-artifacts/ux-designs/ux-shop-2026-07-01/EXPERIENCE.md
+    Ux planning-artifacts/ux-design-specification.md
+    Epics planning-artifacts/epics.md
+    ProductBrief planning-artifacts/briefs/brief-shop-2026-07-01/brief.md
+    StorySpec implementation-artifacts/bmad-build-auto-result-x.md
+    StorySpec implementation-artifacts/spec-3-2-digest.md
+    Readiness planning-artifacts/implementation-readiness.md
+    Trace test-artifacts/traceability/gate-decision.json
+    Spec specs/spec-digest/SPEC.md + specs/spec-digest/stories.yaml specs/spec-digest/stories/1-send.md
+    Retro specs/spec-digest/RETROSPECTIVE.md
+    Note document-older planning-artifacts/prds/prd-shop-2026-08-02/prd.md: this one counts; there is also planning-artifacts/prds/prd-shop-2026-07-01/prd.md
+    Warning document-twice planning-artifacts/ux-designs/ux-shop-2026-07-01/DESIGN.md: this one counts; there is also planning-artifacts/ux-design-specification.md
+    ");
+}
+
+#[test]
+fn parts_are_one_document_and_two_forms_are_told() {
+    let files = [
+        "planning-artifacts/prd.md",
+        "planning-artifacts/prd/index.md",
+        "planning-artifacts/prd/goals.md",
+        "planning-artifacts/architecture/index.md",
+        "planning-artifacts/architecture/stack.md",
+        "planning-artifacts/epics/epic-1.md",
+        "planning-artifacts/epics/epic-2.md",
+        "planning-artifacts/epics/index.md",
+    ];
+    insta::assert_snapshot!(drawn(&files), @r"
+    Prd planning-artifacts/prd.md
+    Prd planning-artifacts/prd/index.md + planning-artifacts/prd/goals.md
+    Architecture planning-artifacts/architecture/index.md + planning-artifacts/architecture/stack.md
+    Epics planning-artifacts/epics/index.md + planning-artifacts/epics/epic-1.md planning-artifacts/epics/epic-2.md
+    Warning document-twice planning-artifacts/prd.md: this one counts; there is also planning-artifacts/prd/index.md
+    ");
+    insta::assert_snapshot!(drawn(&["planning-artifacts/epic-10-b.md", "planning-artifacts/epic-2-a.md"]), @r"
+    Epics planning-artifacts/epic-2-a.md + planning-artifacts/epic-10-b.md
+    ");
+}
+
+#[test]
+fn what_a_document_says_of_itself() {
+    let documents = found(&[
+        (
+            "_bmad-output/planning-artifacts/prd.md",
+            "---\nstepsCompleted: [1, 2, step-03-x]\ntitle: T\n---\n\n",
+        ),
+        ("docs/architecture.md", "# The parts\r\n"),
+    ]);
+    let prd = documents.prd().unwrap();
+    assert_eq!(
+        (prd.empty, prd.title.as_deref(), prd.steps_completed.join(" ").as_str()),
+        (true, Some("T"), "1 2 step-03-x")
+    );
+    assert_eq!(documents.problems[0].rule, "document-empty");
+    assert_eq!(documents.architecture().map(|document| document.title.as_deref()), Some(Some("The parts")));
+    assert_eq!(documents.first(Kind::Ux), None);
+}
+
+#[test]
+fn a_project_without_any_has_none_and_no_problem() {
+    assert_eq!(found(&[("src/main.rs", "")]), Documents::default());
+}
+
+/// Every file is there and cannot be read; every folder holds itself.
+struct Strange;
+
+impl Shelf for Strange {
+    fn read(&self, _: &str) -> Result<Option<String>, Unreadable> {
+        Err(Unreadable::NotText { line: 1, column: 1 })
+    }
+
+    fn names(&self, _: &str) -> Vec<String> {
+        ["prd.md", "prd/", "specs/", "SPEC.md", "..md"].map(String::from).to_vec()
+    }
+}
+
+#[test]
+fn folders_that_hold_themselves_are_left_after_a_few_levels() {
+    let documents = find(&Strange, &Folders::default());
+    assert!(documents.found.len() < 100);
+    assert!(documents.problems.iter().any(|problem| problem.rule == "file-not-text"));
+}
