@@ -6,8 +6,7 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use super::{
     doctor::Report,
-    inspect::{Menus, Response, SprintFile},
-    inspect::{Menus, ProjectReport, Response},
+    inspect::{Menus, ProjectReport, Response, SprintFile},
 };
 use crate::{
     build::Facts,
