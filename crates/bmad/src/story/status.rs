@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::tasks;
 use crate::{
     keys::StoryStatus,
     page::{Line, Page, plain},
@@ -127,7 +128,8 @@ pub(super) fn in_body(page: &Page<'_>) -> Vec<Spot> {
         let spot = match here {
             Part::Else => None,
             Part::Head => labelled(at),
-            Part::Status => Some(spot(at, 0)),
+            // A list under it is something else.
+            Part::Status => tasks::boxed(at).is_none().then(|| spot(at, 0)),
         };
         if here == Part::Status {
             here = Part::Else;
