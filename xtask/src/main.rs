@@ -5,7 +5,9 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command line")]
 
 mod bench;
+mod bmad;
 mod clients;
+mod fuzz;
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode, Stdio};
@@ -44,6 +46,14 @@ const COMMANDS: &[Chore] = &[
         name: "clients",
         about: "the tests with real agent clients and a scripted model; --install-only, names of some of them",
         run: clients::run,
+    },
+    Chore {
+        name: "bmad",
+        about: "the tests with trees of real BMAD versions; --install-only, names of some of them",
+        run: bmad::run,
+        name: "fuzz",
+        about: "random bytes against everything that reads files and answers; --seconds N for each target, names of some",
+        run: fuzz::run,
     },
     Chore { name: "help", about: "this list", run: help },
 ];

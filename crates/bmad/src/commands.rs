@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// A step of BMAD's method that can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     Brainstorming,
@@ -186,7 +187,7 @@ impl fmt::Display for Step {
 }
 
 /// How a step is run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Command {
     /// `/bmad-dev-story`, from this file.
@@ -286,11 +287,13 @@ impl Finder<'_> {
         let own = self.layout.clients.iter().filter(|client| client.name == "claude");
         own.filter_map(|client| match client.entries {
             Entries::Skills => {
-                let file = format!("{}/bmad-{workflow}/SKILL.md", client.folder);
-                shelf::has(self.shelf, &file).then(|| (format!("/bmad-{workflow}"), file))
+                let (stem, file) = self.skill(workflow, &client.folder)?;
+                Some((format!("/{stem}"), file))
             }
             Entries::Commands => {
-                let stem = self.flat(workflow, &self.shelf.names(&client.folder))?;
+                let names = self.shelf.names(&client.folder);
+                let has = |stem: &String| names.iter().any(|name| name.strip_suffix(".md") == Some(stem));
+                let stem = self.stems(workflow).into_iter().find(has)?;
                 Some((format!("/{stem}"), format!("{}/{stem}.md", client.folder)))
             }
             Entries::CommandTree => self.in_tree(workflow, &client.folder),
@@ -298,16 +301,24 @@ impl Finder<'_> {
         .next()
     }
 
-    /// `bmad-bmm-dev-story`, of the core `bmad-party-mode`; modules of later versions repeat themselves:
+    /// A skill's name and its file.
+    fn skill(&self, workflow: &str, folder: &str) -> Option<(String, String)> {
+        let files = self.stems(workflow).into_iter().map(|stem| {
+            let file = format!("{folder}/{stem}/SKILL.md");
+            (stem, file)
+        });
+        files.into_iter().find(|(_, file)| shelf::has(self.shelf, file))
+    }
+
+    /// `bmad-dev-story`, in earlier eras `bmad-bmm-dev-story`; modules of later versions in earlier trees repeat themselves:
     /// `bmad-tea-bmad-testarch-trace`.
-    fn flat(&self, workflow: &str, names: &[String]) -> Option<String> {
-        let modules = ["bmm".to_string(), "tea".to_string()].into_iter();
-        let modules = modules.chain(self.layout.modules.iter().map(|module| module.name.clone()));
-        let stems = modules.flat_map(|module| {
+    fn stems(&self, workflow: &str) -> Vec<String> {
+        let modules =
+            ["bmm", "tea"].into_iter().chain(self.layout.modules.iter().map(|module| module.name.as_str()));
+        let prefixed = modules.flat_map(|module| {
             [format!("bmad-{module}-{workflow}"), format!("bmad-{module}-bmad-{workflow}")]
         });
-        let mut stems = stems.chain([format!("bmad-{workflow}")]);
-        stems.find(|stem| names.iter().any(|name| name.strip_suffix(".md") == Some(stem)))
+        std::iter::once(format!("bmad-{workflow}")).chain(prefixed).collect()
     }
 
     fn in_tree(&self, workflow: &str, folder: &str) -> Option<(String, String)> {
@@ -327,14 +338,10 @@ impl Finder<'_> {
     /// The file to read first, and who runs it where it does not say so itself.
     fn file(&self, workflow: &str) -> Option<(String, Option<String>)> {
         let folders = self.layout.clients.iter().filter(|client| client.entries == Entries::Skills);
-        let skill = |folder: &str| {
-            let file = format!("{folder}/bmad-{workflow}/SKILL.md");
-            shelf::has(self.shelf, &file).then_some(file)
-        };
         // What all other clients share is meant for them; Claude's own serves as well.
         let shared = folders.clone().filter(|client| client.name != "claude");
-        let any = shared.chain(folders).find_map(|client| skill(&client.folder));
-        if let Some(file) = any {
+        let any = shared.chain(folders).find_map(|client| self.skill(workflow, &client.folder));
+        if let Some((_, file)) = any {
             return Some((file, None));
         }
         let root = self.layout.root.as_deref()?;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -48,7 +49,7 @@ pub fn folder(said: &str) -> &str {
 }
 
 /// Where a project's documents stand, relative to its root, with `/` and none at the end. Empty: the root itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Folders {
     pub output: String,
     /// PRD, architecture, epics.
@@ -74,14 +75,14 @@ impl Default for Folders {
 }
 
 /// Which file said a value, and in which line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Origin {
     pub path: String,
     pub line: usize,
 }
 
 /// The settings of a project.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Config {
     pub folders: Folders,
     pub project_name: Option<String>,

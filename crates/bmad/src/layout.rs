@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// The layouts BMAD has had, each with other files in other places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub enum Era {
     /// 6.0 alpha: a tree of commands, `workflow-status`.
     A,
@@ -71,7 +72,7 @@ impl fmt::Display for Era {
 }
 
 /// How entry points are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entries {
     /// `commands/bmad/bmm/workflows/dev-story.md`.
@@ -83,7 +84,7 @@ pub enum Entries {
 }
 
 /// What one client, or all that share a folder, would find.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Client {
     /// `claude`, `opencode`, `gemini`; `agents`: the folder that codex, opencode, gemini and others share.
     pub name: String,
@@ -94,7 +95,7 @@ pub struct Client {
 }
 
 /// How BMAD is installed in a project.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Layout {
     /// `_bmad`, of early alphas `.bmad` or `bmad`; none: BMAD is not installed here.
     pub root: Option<String>,

@@ -2,6 +2,7 @@
 //!
 //! Early eras list modules by name, later ones with their versions. What the version means is for the layout to say.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{problem::Problem, yaml};
@@ -20,7 +21,7 @@ pub struct Manifest {
     pub problems: Vec<Problem>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Module {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]

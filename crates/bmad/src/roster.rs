@@ -1,33 +1,120 @@
-//! `_bmad/_config/agent-manifest.csv`: the project's own team, as personas for a party.
+//! The project's own team, as personas for a party and as agents that can be called by name.
 //!
-//! Columns are found by their names, since every era has others. Latest BMAD has no such file; its agents stand in
-//! `config.toml`, which is not read yet. Whether a roster is big enough for a party is not decided here.
+//! It stands in `_bmad/_config/agent-manifest.csv`, whose columns are found by their names since every era has others; late
+//! eras have it in the TOML files of the settings instead. Whether a roster is big enough for a party is not decided here.
+
+mod names;
 
 use std::collections::BTreeSet;
+
+pub use names::Unnamed;
+use serde::Serialize;
 
 use tribunal_core::{
     plan::Persona,
     text::{cut, fold_line},
 };
 
-use crate::csv;
+use crate::{
+    config, csv,
+    problem::Problem,
+    shelf::{self, Shelf},
+    toml_tree,
+    yaml::{Form, Node},
+};
 
 /// Where the file stands in a project.
 pub const ROSTER_PATH: &str = "_bmad/_config/agent-manifest.csv";
 
 /// More than this nobody needs to choose from.
 const MOST: usize = 40;
+/// Nor are there more agents to be called.
+const MOST_AGENTS: usize = 500;
 const NAME_LENGTH: usize = 60;
 const FOCUS_LENGTH: usize = 120;
 /// `&#x10ffff;`
 const LONGEST_ENTITY: usize = 10;
 
+/// An agent of the project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Member {
+    /// What BMAD calls it: `dev`, in late eras `bmad-agent-dev`.
+    pub id: String,
+    /// What people call it: Amelia.
+    pub name: String,
+    pub title: String,
+    pub module: String,
+    /// The skill that is this agent, where its manifest says so.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub skill: String,
+}
+
 /// What a manifest comes to: whoever could be read, and what could not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
+    pub members: Vec<Member>,
+    /// Those of them who have something to say about a text.
     pub personas: Vec<Persona>,
     /// Each a sentence about the file, without its name.
     pub remarks: Vec<String>,
+}
+
+/// The roster of an installed BMAD, wherever its era keeps it, and the file it stands in. None: there is none.
+pub fn of(shelf: &dyn Shelf, problems: &mut Vec<Problem>) -> Option<(Roster, String)> {
+    let root = config::root(shelf)?;
+    for folder in ["_config", "_cfg"] {
+        let path = format!("{root}/{folder}/agent-manifest.csv");
+        if let Some(text) = shelf::read(shelf, &path, problems) {
+            return Some((roster(&text), path));
+        }
+    }
+    let paths = config::toml_paths(root);
+    let texts = paths.iter().filter_map(|path| shelf::read(shelf, path, problems));
+    let roster = of_layers(&texts.collect::<Vec<_>>())?;
+    Some((roster, paths.into_iter().next().unwrap_or_default()))
+}
+
+/// The agents of late eras: `[agents.ID]` in four TOML files, the weakest first; a key of a later one wins. None: no file
+/// has any.
+pub fn of_layers(texts: &[String]) -> Option<Roster> {
+    let mut agents: Vec<(String, Vec<(String, String)>)> = Vec::new();
+    for text in texts {
+        let (tree, _) = toml_tree::parse(text);
+        for agent in tree.get("agents").map(Node::entries).unwrap_or_default() {
+            let Form::Map(keys) = &agent.value.form else { continue };
+            let at = match agents.iter().position(|(id, _)| *id == agent.key) {
+                Some(at) => at,
+                None if agents.len() >= MOST_AGENTS => continue,
+                None => {
+                    agents.push((agent.key.clone(), Vec::new()));
+                    agents.len() - 1
+                }
+            };
+            for key in keys {
+                let Some(value) = key.value.text() else { continue };
+                let known = &mut agents[at].1;
+                known.retain(|(name, _)| *name != key.key);
+                known.push((key.key.clone(), value.to_string()));
+            }
+        }
+    }
+    let mut roster = Roster::default();
+    let mut known = BTreeSet::new();
+    for (id, keys) in &agents {
+        // The same columns as in a manifest, by the names these files have for them.
+        let head: Vec<String> = keys
+            .iter()
+            .map(|(key, _)| match key.as_str() {
+                "name" => "displayname".into(),
+                "description" => "role".into(),
+                other => other.to_lowercase(),
+            })
+            .chain(["name".to_string()])
+            .collect();
+        let fields: Vec<String> = keys.iter().map(|(_, value)| value.clone()).chain([id.clone()]).collect();
+        roster.take(&Row { head: &head, fields: &fields }, &mut known);
+    }
+    (!agents.is_empty()).then_some(roster)
 }
 
 pub fn roster(text: &str) -> Roster {
@@ -49,17 +136,25 @@ pub fn roster(text: &str) -> Roster {
     }
     let mut known = BTreeSet::new();
     for row in rows {
-        let row = Row { head: &head, fields: row };
-        let Some(persona) = row.persona().filter(|_| !row.is_meta()) else { continue };
-        if known.insert(persona.name.to_lowercase()) && known.len() <= MOST {
-            roster.personas.push(persona);
-        }
+        roster.take(&Row { head: &head, fields: row }, &mut known);
     }
     let left = known.len() - roster.personas.len();
     if left > 0 {
         roster.remarks.push(format!("names more than {MOST} personas; {left} are left out"));
     }
     roster
+}
+
+impl Roster {
+    fn take(&mut self, row: &Row<'_>, known: &mut BTreeSet<String>) {
+        if let Some(member) = row.member().filter(|_| self.members.len() < MOST_AGENTS) {
+            self.members.push(member);
+        }
+        let Some(persona) = row.persona().filter(|_| !row.is_meta()) else { return };
+        if known.insert(persona.name.to_lowercase()) && known.len() <= MOST {
+            self.personas.push(persona);
+        }
+    }
 }
 
 /// What a persona is called by, and what it looks after: the first column that says something.
@@ -79,6 +174,18 @@ impl Row<'_> {
 
     fn first(&self, columns: [&str; 3]) -> String {
         columns.iter().map(|column| self.get(column)).find(|text| !text.is_empty()).unwrap_or_default()
+    }
+
+    fn member(&self) -> Option<Member> {
+        let id = self.get("name");
+        let id = if id.is_empty() { self.get("displayname") } else { id };
+        (!id.is_empty()).then(|| Member {
+            id: cut(&id, NAME_LENGTH),
+            name: cut(&self.get("displayname"), NAME_LENGTH),
+            title: cut(&self.get("title"), NAME_LENGTH),
+            module: cut(&self.get("module"), NAME_LENGTH),
+            skill: cut(&self.get("canonicalid"), NAME_LENGTH),
+        })
     }
 
     fn persona(&self) -> Option<Persona> {
@@ -183,6 +290,35 @@ mod tests {
             bmad-master,Executor,r,core\nparty-orchestrator,Host,r,x\nlead,Workflow Orchestrator,r,x\n\
             agent-builder,Agent Building Expert,r,bmb\nsm,Scrum Master,Sprint Orchestrator,bmm\n";
         assert_eq!(drawn(text), "Scrum Master (Sprint Orchestrator)");
+    }
+
+    #[test]
+    fn late_eras_have_their_agents_in_toml() {
+        let team = "[core]\nx = 1\n[agents.bmad-agent-pilot]\nmodule = \"bmm\"\nname = \"Ann\"\ntitle = \"Pilot\"\ndescription = \"Knows the charts\"\n\
+            [agents.bmad-agent-cook]\nname = \"Ben\"\ntitle = \"Cook\"\n";
+        let own = "[agents.bmad-agent-cook]\ntitle = \"Head Cook\"\ndescription = \"Feeds\"\n[agents.mate]\nname = \"Cid\"\n[agents]\nbroken = 1\n";
+        let roster = of_layers(&[team.into(), own.into()]).unwrap();
+        let personas: Vec<String> = roster.personas.iter().map(ToString::to_string).collect();
+        assert_eq!(personas, ["Pilot (Knows the charts)", "Head Cook (Feeds)", "Cid"]);
+        assert_eq!(roster.members[1].name, "Ben");
+        assert_eq!(of_layers(&["[core]\n".into()]), None);
+    }
+
+    #[test]
+    fn a_roster_is_found_where_its_era_keeps_it() {
+        use crate::shelf::Kept;
+        let toml = ("_bmad/config.toml", "[agents.a]\ntitle = \"T\"\n");
+        let csv = ("_bmad/_config/agent-manifest.csv", "name,title\nb,B\n");
+        let found = |files: &[(&str, &str)]| {
+            let (roster, path) = of(&Kept::with(files.iter().copied()), &mut Vec::new())?;
+            Some(format!("{} in {path}", roster.members.first().map_or("", |member| &member.id)))
+        };
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[("_bmad/config.toml", "[core]\n")]), None);
+        assert_eq!(found(&[toml]).as_deref(), Some("a in _bmad/config.toml"));
+        assert_eq!(found(&[csv, toml]).as_deref(), Some("b in _bmad/_config/agent-manifest.csv"));
+        let old = found(&[("bmad/_cfg/agent-manifest.csv", "name\nc\n")]);
+        assert_eq!(old.as_deref(), Some("c in bmad/_cfg/agent-manifest.csv"));
     }
 
     #[test]

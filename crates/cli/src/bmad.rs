@@ -1,12 +1,14 @@
 //! The project's BMAD as a command needs it: layout, settings, board. Reads what is there; a project without BMAD has none of it.
 
+use std::collections::BTreeMap;
+
 use tribunal_bmad::{
     board::{self, Board},
     config::{self, Config},
     keys::{self, Key, StoryKey},
     layout::{self, Layout},
     problem::Problem,
-    shelf,
+    shelf::{self, Shelf},
 };
 use tribunal_report::escaped;
 use tribunal_runner::{Project, shelf::Folder};
@@ -23,6 +25,8 @@ pub(crate) struct Bmad {
     pub config: Config,
     /// None: there is no board, or none that can be opened.
     pub board: Option<Board>,
+    /// Names of files by the key of their story.
+    stories: BTreeMap<String, String>,
     /// Why files could not be opened.
     pub problems: Vec<Problem>,
 }
@@ -37,7 +41,8 @@ impl Bmad {
             let text = shelf::read(&shelf, &path, &mut problems)?;
             Some(board::read(&path, &text))
         });
-        Bmad { shelf, layout, config, board, problems }
+        let stories = story_files(&shelf, &config);
+        Bmad { shelf, layout, config, board, stories, problems }
     }
 
     /// Where a board would be written.
@@ -88,10 +93,60 @@ impl Bmad {
         }
     }
 
-    /// Where a story's file stands, or would.
+    /// Folders of plans, settings and skills, which no story's change is about.
+    pub fn bookkeeping(&self) -> Vec<String> {
+        let folders = &self.config.folders;
+        let mut all = vec![folders.output.clone(), folders.planning.clone(), folders.implementation.clone()];
+        all.extend(self.layout.root.clone());
+        all.extend(self.layout.clients.iter().map(|client| client.folder.clone()));
+        all.retain(|folder| !folder.is_empty());
+        all
+    }
+
+    /// Where a story's file stands: under its key, as a spec of late eras, or under its number with other words behind it, if
+    /// that can only be one.
+    pub fn story_file(&self, key: &StoryKey) -> Option<String> {
+        let folder = &self.config.folders.implementation;
+        self.stories
+            .get(&key.to_string())
+            .or_else(|| {
+                let mut of_number = self.stories.iter().filter(|(name, _)| {
+                    StoryKey::parse(name).is_some_and(|other| other.number() == key.number())
+                });
+                let only = of_number.next().map(|(_, file)| file);
+                only.filter(|_| of_number.next().is_none())
+            })
+            .map(|name| below(folder, name))
+    }
+
+    /// Where it would be written.
     pub fn story_path(&self, key: &StoryKey) -> String {
         below(&self.config.folders.implementation, &format!("{key}.md"))
     }
+
+    /// The client whose commands are shown: the first that has any.
+    pub fn client(&self) -> &str {
+        match self.layout.clients.first().map(|client| client.name.as_str()) {
+            Some("agents") => "codex",
+            Some(name) => name,
+            None => "claude-code",
+        }
+    }
+}
+
+/// Files of stories by the key they are named after; a story's own file comes before a spec of it.
+fn story_files(shelf: &Folder, config: &Config) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    let names = shelf.names(&config.folders.implementation);
+    for prefix in ["spec-", ""] {
+        for name in &names {
+            let key = name.strip_suffix(".md").and_then(|name| name.strip_prefix(prefix));
+            if let Some(key) = key.filter(|key| StoryKey::parse(key).is_some()) {
+                files.insert(key.to_string(), name.clone());
+            }
+        }
+    }
+    files
 }
 
 /// The folder of all eras, and the one that some early alphas used.

@@ -82,11 +82,25 @@ pub(crate) struct Moves {
     pub dry_run: bool,
 }
 
+/// `tribunal validate`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Validation {
+    pub schema: &'static str,
+    /// The step that was asked for.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub step: Option<&'static str>,
+    #[serde(flatten)]
+    pub report: tribunal_bmad::check::Report,
+}
+
 /// `tribunal runs` and `tribunal status`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Runs {
     pub schema: &'static str,
     pub runs: Vec<RunRow>,
+    /// Of `status`: the board, where the project has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sprint: Option<crate::sprint::Sprint>,
 }
 
 /// `tribunal findings`.

@@ -15,6 +15,7 @@ mod probe;
 mod running;
 mod settings;
 mod several;
+mod sprint;
 mod terminal;
 mod trust;
 mod usage;

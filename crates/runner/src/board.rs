@@ -15,7 +15,11 @@ use std::{fs, io, path::PathBuf};
 
 use tribunal_bmad::shelf::{Shelf, Unreadable};
 
-use crate::{files::Replacement, project::Project, shelf::Folder};
+use crate::{
+    files::{Replacement, sweep},
+    project::Project,
+    shelf::Folder,
+};
 
 /// How often an edit is made again on what somebody else wrote meanwhile.
 const TRIES: u32 = 5;
@@ -60,6 +64,8 @@ pub fn edit<T, E>(
     let real: PathBuf = project.root().join(path).canonicalize().map_err(failed)?;
     let _lock = lock::take(&real, &lock::Real)
         .map_err(|locked| WriteError::Locked { path: path.to_string(), locked })?;
+    // What a killed writer left.
+    real.parent().into_iter().for_each(sweep);
     for _ in 0..TRIES {
         let old = read()?;
         let (new, told) = edit(&old).map_err(|why| WriteError::Refused { path: path.to_string(), why })?;

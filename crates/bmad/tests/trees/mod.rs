@@ -1,4 +1,5 @@
 //! Real trees that BMAD's own installer laid, one folder a version, for the tests that read them.
+#![expect(clippy::unwrap_used, reason = "a tree that cannot be walked fails the test")]
 
 use std::{
     fs,
@@ -33,11 +34,6 @@ pub fn all() -> Vec<Tree> {
 }
 
 impl Tree {
-    /// The version it was installed from; a tree for other clients has a word behind it: `6.12.0+agents`.
-    pub fn version(&self) -> &str {
-        self.name.split('+').next().unwrap_or(&self.name)
-    }
-
     /// Every file below the root, relative, sorted.
     pub fn files(&self) -> Vec<String> {
         fn walk(root: &Path, folder: &Path, out: &mut Vec<String>) {

@@ -1,9 +1,17 @@
 //! `tribunal inspect …`: what Tribunal sees in a file or in what an agent printed, and why.
 
+mod menu;
+mod project;
 mod response;
+mod sprint;
+mod story;
 mod transcript;
 
+pub(super) use menu::Menus;
+pub(super) use project::ProjectReport;
 pub(super) use response::Response;
+pub(super) use sprint::SprintFile;
+pub(super) use story::StoryFile;
 
 use std::{
     fs,
@@ -55,6 +63,20 @@ pub(crate) enum What {
         #[arg(long, conflicts_with = "fixes")]
         verdicts: bool,
     },
+    /// The menus and questions in what an agent said, and what only looks like one; exit 3: there is no menu
+    Menu {
+        /// The text; `-` for standard input
+        file: PathBuf,
+    },
+    /// The board: what every line of it is taken for
+    Sprint(sprint::Arguments),
+    /// A story's file: status, tasks, criteria, files, what a review left; exit 3: it cannot be used as it is
+    Story {
+        /// The story; `-` for standard input
+        file: PathBuf,
+    },
+    /// Which BMAD is installed here, how its steps are run, how far the project has come; exit 3: a file is broken
+    Project(project::Arguments),
     /// What an agent printed in a run, and what was read from it
     Transcript(transcript::Arguments),
 }
@@ -73,6 +95,10 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
                 None => answer(&file, wanted, context),
             }
         }
+        What::Menu { file } => menu::run(&file, context),
+        What::Sprint(arguments) => sprint::run(&arguments, context),
+        What::Story { file } => story::run(&file, context),
+        What::Project(arguments) => project::run(&arguments, context),
         What::Transcript(arguments) => transcript::run(&arguments, context),
         What::Settings { file: Some(file), .. } => settings_file(&file, context),
         What::Settings { file: None, all } => settings(all, context),

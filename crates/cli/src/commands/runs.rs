@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let standings = &standings[skipped..];
     if context.json {
         let runs = standings.iter().map(RunRow::of).collect();
-        documents::print(&Runs { schema: "tribunal.runs/1", runs })?;
+        documents::print(&Runs { schema: "tribunal.runs/1", runs, sprint: None })?;
     } else if found.is_empty() {
         writeln!(
             stdout(),

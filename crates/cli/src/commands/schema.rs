@@ -4,13 +4,16 @@ use schemars::schema_for;
 use serde_json::{Map, Value, json};
 use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
-use super::{doctor::Report, inspect::Response};
+use super::{
+    doctor::Report,
+    inspect::{Menus, ProjectReport, Response, SprintFile, StoryFile},
+};
 use crate::{
     build::Facts,
     complaint::Complaint,
     documents::{
         self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, Transcripts,
-        Trust, Undo,
+        Trust, Undo, Validation,
     },
     settings::{self, Document, nearest},
 };
@@ -33,6 +36,9 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("prompts", schema_for!(Calls)),
         ("sent", schema_for!(Calls)),
         ("board", schema_for!(Moves)),
+        ("inspect-sprint", schema_for!(SprintFile)),
+        ("inspect-story", schema_for!(StoryFile)),
+        ("validate", schema_for!(Validation)),
         ("gc", schema_for!(Garbage)),
         ("decisions", schema_for!(Decisions)),
         ("diff", schema_for!(Changes)),
@@ -45,6 +51,8 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("trust", schema_for!(Trust)),
         ("doctor", schema_for!(Report)),
         ("response", schema_for!(Response)),
+        ("project", schema_for!(ProjectReport)),
+        ("menu", schema_for!(Menus)),
     ];
     schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));
     schemas

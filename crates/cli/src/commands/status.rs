@@ -12,20 +12,23 @@ use tribunal_store::Store;
 
 use super::runs;
 use crate::{
+    bmad::Bmad,
     complaint::Complaint,
     context::{Context, find_run},
     documents::{self, RunRow, Runs},
+    sprint,
 };
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A run; else the last one and all that need somebody
+    /// A run; else the last one, all that need somebody, and the sprint
     run: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let store = context.journal(&project)?;
+    let mut sprint = None;
     let mut found: Vec<(RunView, bool)> = match (&store, &arguments.run) {
         (Some(store), Some(said)) => {
             let run = find_run(store, said)?;
@@ -33,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         }
         (Some(store), None) => {
             let mut all = runs::all(store, &project)?;
+            sprint = sprint::look(&Bmad::of(&project), &all.iter().map(|(view, _)| view).collect::<Vec<_>>());
             // In full, with its findings; the others are seen in outline.
             let last = match all.pop() {
                 Some((RunView { run: Some(run), .. }, live)) => {
@@ -50,7 +54,10 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
             return Err(Complaint::usage(format!("there is no run {said}: this project has none yet"))
                 .todo("start one: tribunal review FILE"));
         }
-        (None, None) => Vec::new(),
+        (None, None) => {
+            sprint = sprint::look(&Bmad::of(&project), &[]);
+            Vec::new()
+        }
     };
     if let Some(store) = &store {
         for (view, _) in &mut found {
@@ -61,16 +68,21 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         found.iter().map(|(view, live)| Standing { view, live: *live }).collect();
     if context.json {
         let runs = standings.iter().map(RunRow::of).collect();
-        documents::print(&Runs { schema: "tribunal.status/1", runs })?;
-    } else if standings.is_empty() {
+        documents::print(&Runs { schema: "tribunal.status/1", runs, sprint })?;
+        return Ok(0);
+    }
+    if standings.is_empty() {
         writeln!(
             stdout(),
             "no runs yet in {}; start one: tribunal review FILE",
             escaped(&project.root().display().to_string())
         )?;
     }
-    for standing in standings.iter().filter(|_| !context.json) {
+    for standing in &standings {
         write!(stdout(), "{}", tables::status(standing, &context.answers))?;
+    }
+    if let Some(sprint) = sprint {
+        write!(stdout(), "\n{}", sprint::draw(&sprint, &context.answers))?;
     }
     Ok(0)
 }

@@ -1,11 +1,12 @@
-//! The project's own personas, from the list of agents that BMAD's installer wrote.
+//! The project's own personas, from the list of agents that BMAD's installer wrote, or from the settings that late eras keep
+//! them in.
 //!
 //! What cannot be used is a warning and never keeps a review from starting: there are built-in personas. The file is not
 //! followed out of the project.
 
 use std::{fs, io, path::Path};
 
-use tribunal_bmad::{ROSTER_PATH, roster};
+use tribunal_bmad::{ROSTER_PATH, roster, roster::of_layers};
 use tribunal_core::plan::{LEAST, Persona};
 use tribunal_runner::Project;
 
@@ -22,14 +23,17 @@ pub(crate) struct Roster {
 
 /// `least`: how many personas a party has at least. A roster with fewer is no roster.
 pub(super) fn of_project(root: &Path, least: u32) -> Roster {
-    let warned = |what: &str, then: &str| Some(format!("{ROSTER_PATH} {what}; {then}"));
     let ours = "parties use the built-in personas";
-    let text = match text(root) {
-        Ok(Some(text)) => text,
+    let (path, found) = match found(root) {
+        Ok(Some(found)) => found,
         Ok(None) => return Roster::default(),
-        Err(what) => return Roster { personas: Vec::new(), warning: warned(&what, ours) },
+        Err((path, what)) => {
+            return Roster { personas: Vec::new(), warning: Some(format!("{path} {what}; {ours}")) };
+        }
     };
-    let tribunal_bmad::Roster { personas, remarks } = roster(&text);
+    let tribunal_bmad::Roster { personas, remarks, .. } = roster(&text);
+    let warned = |what: &str, then: &str| Some(format!("{path} {what}; {then}"));
+    let tribunal_bmad::Roster { personas, remarks, .. } = found;
     let needed = LEAST.max(least as usize);
     if personas.len() >= needed {
         let warning = warned(&remarks.join(" and "), "the others take part").filter(|_| !remarks.is_empty());
@@ -44,8 +48,30 @@ pub(super) fn of_project(root: &Path, least: u32) -> Roster {
     Roster { personas: Vec::new(), warning }
 }
 
-fn text(root: &Path) -> Result<Option<String>, String> {
-    let path = root.join(ROSTER_PATH);
+/// The TOML files of late eras, the weakest first.
+const LAYERS: [&str; 4] = [
+    "_bmad/config.toml",
+    "_bmad/config.user.toml",
+    "_bmad/custom/config.toml",
+    "_bmad/custom/config.user.toml",
+];
+
+/// A roster and the file it is from; or the file that could not be read, and why.
+type Found = Result<Option<(&'static str, tribunal_bmad::Roster)>, (&'static str, String)>;
+
+fn found(root: &Path) -> Found {
+    if let Some(text) = text(root, ROSTER_PATH).map_err(|what| (ROSTER_PATH, what))? {
+        return Ok(Some((ROSTER_PATH, roster(&text))));
+    }
+    let mut texts = Vec::new();
+    for path in LAYERS {
+        texts.extend(text(root, path).map_err(|what| (path, what))?);
+    }
+    Ok(of_layers(&texts).map(|roster| (LAYERS[0], roster)))
+}
+
+fn text(root: &Path, path: &str) -> Result<Option<String>, String> {
+    let path = root.join(path);
     match fs::symlink_metadata(&path) {
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -111,6 +137,32 @@ mod tests {
         ] {
             assert_eq!(said(manifest, least), expected);
         }
+    }
+
+    #[test]
+    fn late_eras_keep_it_in_their_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
+            fs::write(folder.path().join(path), text).unwrap();
+        };
+        let names = || {
+            let Roster { personas, warning } = of_project(folder.path(), 2);
+            (personas.iter().map(|persona| persona.name.clone()).collect::<Vec<_>>().join(","), warning)
+        };
+        write("_bmad/config.toml", "[core]\nuser_name = 'x'\n");
+        assert_eq!(names(), (String::new(), None));
+        write(
+            "_bmad/config.toml",
+            "[agents.a]\ntitle = 'Pilot'\n[agents.b]\ntitle = 'Cook'\n[agents.c]\ntitle = 'Clerk'\n",
+        );
+        write("_bmad/custom/config.toml", "[agents.c]\ntitle = 'Mate'\n");
+        assert_eq!(names(), ("Pilot,Cook,Mate".into(), None));
+        write("_bmad/custom/config.toml", "[agents.a]\ntitle = 'Cook'\n[agents.c]\ntitle = 'cook'\n");
+        let few = "_bmad/config.toml has 1 personas and a party needs 3; parties use the built-in personas";
+        assert_eq!(names().1.as_deref(), Some(few));
+        write(ROSTER_PATH, THREE);
+        assert_eq!(names().0, "Clerk,Cook,Pilot", "the list is asked first");
     }
 
     #[test]

@@ -51,6 +51,7 @@ fn every_document_names_its_schema_and_fits_it() {
     let sandbox = Sandbox::scripted(FAST);
     sandbox.run(&["review", "plan.md", "--no-fix"]);
     sandbox.write("answer.txt", "```yaml\nfindings: []\n```\n");
+    sandbox.write("menu.txt", "> [A] Add\n> [B] Remove\n\n[C] Continue\n[X] Exit\n\nShall I? (y/n)\n");
     for (args, name, schema) in [
         (&["runs"][..], "tribunal.runs/1", "runs"),
         (&["status"], "tribunal.status/1", "status"),
@@ -62,6 +63,8 @@ fn every_document_names_its_schema_and_fits_it() {
         (&["review", "plan.md", "--dry-run"], "tribunal.plan/1", "plan"),
         (&["inspect", "findings", "answer.txt"], "tribunal.inspect/1", "inspect"),
         (&["inspect", "response", "answer.txt"], "tribunal.inspect/1", "inspect"),
+        (&["inspect", "menu", "menu.txt"], "tribunal.menu/1", "menu"),
+        (&["inspect", "project", "--task", "fix a typo"], "tribunal.project/1", "project"),
         (&["inspect", "settings"], "tribunal.settings/1", "inspect-settings"),
         (&["inspect", "settings", "tribunal.yaml"], "tribunal.settings/1", "inspect-settings"),
         (&["diff"], "tribunal.diff/1", "diff"),

@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use super::{ChangeError, MOST_BYTES, MOST_FILES, MOST_PARTS, kilobytes, revisions::Ends, too_big};
+use super::{ChangeError, MOST_BYTES, MOST_FILES, MOST_PARTS, Request, kilobytes, revisions::Ends, too_big};
 use crate::{
     copies::NEVER,
     git::{Heard, Repository},
@@ -68,6 +68,16 @@ pub(super) struct Sifted {
 }
 
 impl Sifted {
+    /// Leaves out whatever nobody expects to be part of it, said once for all of it.
+    fn set_aside(&mut self, why: &str, is_meant: impl Fn(&Entry) -> bool) {
+        let (meant, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.kept).into_iter().partition(is_meant);
+        self.kept = kept;
+        if let [first, rest @ ..] = meant.as_slice() {
+            let more = if rest.is_empty() { String::new() } else { format!(", as {} more", rest.len()) };
+            self.left_out.push(format!("{}: {why}{more}", first.path));
+        }
+    }
+
     /// Keeps what `why` has nothing against.
     pub fn drop(&mut self, mut why: impl FnMut(&Entry) -> Option<String>) {
         let kept = std::mem::take(&mut self.kept);
@@ -181,19 +191,16 @@ pub(super) fn untracked(repository: &Repository, paths: &[String]) -> Result<Vec
 pub(super) fn sift(
     repository: &Repository,
     entries: Vec<Entry>,
-    reviews: &str,
+    request: &Request,
 ) -> Result<Sifted, ChangeError> {
     let twice = |entry: &Entry| if entry.status == b'T' { 2 } else { 1 };
     let tracked = entries.iter().filter(|entry| entry.status != b'?');
     let order = tracked.flat_map(|entry| std::iter::repeat_n(entry.path.clone(), twice(entry))).collect();
     let sizes = sizes(repository, &entries)?;
     let mut sifted = Sifted { kept: entries, left_out: Vec::new(), order };
-    let (own, others) = sifted.kept.into_iter().partition::<Vec<_>, _>(|entry| is_own(&entry.path, reviews));
-    sifted.kept = others;
-    if let [first, ..] = own.as_slice() {
-        let more = if own.len() > 1 { format!(", as {} more", own.len() - 1) } else { String::new() };
-        sifted.left_out.push(format!("{}: Tribunal's own{more}", first.path));
-    }
+    sifted.set_aside("Tribunal's own", |entry| is_own(&entry.path, &request.reviews));
+    let plans = |entry: &Entry| request.bookkeeping.iter().any(|own| Path::new(&entry.path).starts_with(own));
+    sifted.set_aside("of those who plan the work", plans);
     // Same text and same mode: only the time on it is new.
     sifted.kept.retain(|entry| {
         entry.status != b'M' || entry.lines != Some((0, 0)) || entry.modes[0] != entry.modes[1]

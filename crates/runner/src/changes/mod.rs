@@ -37,6 +37,8 @@ pub enum Asked {
     WorkTree,
     /// One commit against its first parent.
     Commit(String),
+    /// The work tree against a revision, with new files.
+    Since(String),
 }
 
 /// A change as a person asks for it.
@@ -49,6 +51,8 @@ pub struct Request {
     pub fix: bool,
     /// The folder of trackers and metrics, which are Tribunal's own and no part of anybody's change.
     pub reviews: String,
+    /// Folders of those who plan the work, which are no part of it: boards, stories, skills.
+    pub bookkeeping: Vec<String>,
     /// Whether a file is a story, by path and text.
     pub is_story: fn(&str, &str) -> bool,
 }
@@ -122,6 +126,7 @@ impl Asked {
             Asked::Staged => "staged".to_string(),
             Asked::WorkTree => "work tree".to_string(),
             Asked::Commit(said) => format!("commit {said}"),
+            Asked::Since(said) => format!("work tree since {said}"),
         };
         if paths.is_empty() { name } else { format!("{name} in {}", paths.join(", ")) }
     }
@@ -133,13 +138,13 @@ pub fn find(root: &Path, request: &Request) -> Result<Found, ChangeError> {
     let range = request.asked.name(&request.paths);
     let ends = Ends::resolve(&repository, &request.asked)?;
     let mut entries = listing::changed(&repository, &ends, &request.paths)?;
-    if request.asked == Asked::WorkTree {
+    if matches!(request.asked, Asked::WorkTree | Asked::Since(_)) {
         entries.extend(listing::untracked(&repository, &request.paths)?);
     }
     if entries.is_empty() {
         return Err(ChangeError::Nothing { range });
     }
-    let mut sifted = listing::sift(&repository, entries, &request.reviews)?;
+    let mut sifted = listing::sift(&repository, entries, request)?;
     if sifted.kept.len() > MOST_PARTS * MOST_FILES {
         return Err(too_big(range, &sifted.kept, None));
     }

@@ -25,6 +25,10 @@ impl Ends {
                 unmerged(repository, repository.command())?;
                 (head(repository)?, None)
             }
+            Asked::Since(said) => {
+                unmerged(repository, repository.command())?;
+                (known(repository, said)?, None)
+            }
             Asked::Staged => (head(repository)?, Some(staged(repository)?)),
         };
         let from = if base.is_empty() {

@@ -73,6 +73,7 @@ fn request(asked: Asked) -> Request {
         paths: Vec::new(),
         fix: false,
         reviews: "out/reviews".into(),
+        bookkeeping: Vec::new(),
         is_story: |path, text| path.ends_with(".md") && text.contains("Acceptance"),
     }
 }
@@ -214,6 +215,27 @@ fn a_commit_is_compared_with_its_first_parent() {
     assert_eq!((change.base, change.end), (first.clone(), Some(second)));
     let change = repo.find(Asked::Commit(first), false).unwrap().change;
     assert_eq!((change.base.as_str(), files(&change)), ("", vec!["a.rs".to_string()]));
+}
+
+#[test]
+fn a_story_s_change_is_what_came_since_its_start_without_the_plans() {
+    let repo = Repo::new();
+    repo.write("a.rs", "1\n");
+    let start = repo.commit();
+    repo.write("a.rs", "2\n");
+    repo.write("plans/1-1-a.md", "1\n");
+    repo.commit();
+    repo.write("b.rs", "1\n");
+    repo.write("plans/board.yaml", "1\n");
+    let asked = Asked::Since(start.clone());
+    let bookkeeping = vec!["plans".to_string()];
+    let change = find(repo.root(), &Request { bookkeeping, ..request(asked) }).unwrap().change;
+    assert_eq!((change.base, change.end), (start, None));
+    assert_eq!(files(&repo.find(Asked::WorkTree, true).unwrap().change), ["b.rs", "plans/board.yaml"]);
+    assert_eq!(change.left_out, ["plans/1-1-a.md: of those who plan the work, as 1 more"]);
+    let paths: Vec<String> = change.files.into_iter().map(|file| file.path).collect();
+    assert_eq!(paths, ["a.rs", "b.rs"]);
+    assert!(matches!(repo.find(Asked::Since("gone".into()), true), Err(ChangeError::Unknown { .. })));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use tribunal_report::escaped;
 use tribunal_runner::{
     Project,
     changes::{self, Asked, ChangeError, Found, Part, Request, kilobytes},
+    git::GitError,
     subject::{self, SubjectError},
 };
 
@@ -32,15 +33,27 @@ const MOST_SHOWN: usize = 5;
 pub(super) struct Choice {
     #[command(flatten)]
     which: Which,
-    /// The story whose acceptance criteria the change has to meet; else the one story it changes
-    #[arg(long, value_name = "FILE", requires = "change")]
-    story: Option<PathBuf>,
+    /// The story whose acceptance criteria a change has to meet, by key (1-2-log-in, 1.2) or file; without a change: its file
+    /// and what changed since its work began
+    #[arg(long, value_name = "KEY")]
+    story: Option<String>,
 }
 
 impl Choice {
-    /// None: files are meant.
-    pub fn wanted<'a>(&'a self, paths: &'a [PathBuf]) -> Option<Wanted<'a>> {
-        Some(Wanted { asked: self.which.asked()?, paths, story: self.story.as_deref() })
+    /// The change that was asked for; none: files are meant, or a story.
+    pub fn wanted<'a>(
+        &self,
+        paths: &'a [PathBuf],
+        context: &Context,
+    ) -> Result<Option<Wanted<'a>>, Complaint> {
+        let Some(asked) = self.which.asked() else { return Ok(None) };
+        let story = self.story.as_deref().map(|typed| super::story::file(typed, context)).transpose()?;
+        Ok(Some(Wanted { asked, paths, story, bookkeeping: Vec::new(), beside: false }))
+    }
+
+    /// The story that is meant without a change.
+    pub fn story(&self) -> Option<&str> {
+        self.story.as_deref().filter(|_| self.which.asked().is_none())
     }
 }
 
@@ -76,9 +89,13 @@ impl Which {
 
 /// A change, and what was said beside it.
 pub(super) struct Wanted<'a> {
-    asked: Asked,
-    paths: &'a [PathBuf],
-    story: Option<&'a Path>,
+    pub asked: Asked,
+    pub paths: &'a [PathBuf],
+    pub story: Option<PathBuf>,
+    /// Folders that are no part of it.
+    pub bookkeeping: Vec<String>,
+    /// Something else is reviewed anyway: no change is only worth a word.
+    pub beside: bool,
 }
 
 impl Wanted<'_> {
@@ -89,6 +106,7 @@ impl Wanted<'_> {
             Asked::Commit(revision) => format!("tribunal review --commit {}", quoted(revision)),
             Asked::Staged => "tribunal review --staged".to_string(),
             Asked::WorkTree => "tribunal review --work-tree".to_string(),
+            Asked::Since(revision) => format!("tribunal review --diff {}..", quoted(revision)),
         }
     }
 }
@@ -110,11 +128,16 @@ pub(super) fn prepare(
         paths: paths.into_iter().filter(|path| !path.is_empty()).collect(),
         fix: resolved.settings.fix,
         reviews: resolved.settings.reviews.clone(),
+        bookkeeping: wanted.bookkeeping.clone(),
         is_story: tribunal_bmad::is_story,
     };
     let mut found = match changes::find(project.root(), &request) {
         Err(ChangeError::Nothing { range }) => {
             return nothing(&range, wanted, context);
+        }
+        Err(error) if wanted.beside && is_none(&error) => {
+            writeln!(stderr(), "[i] only its file is reviewed: {}", escaped(&error.to_string()))?;
+            return Ok(Vec::new());
         }
         other => other.map_err(|error| refused(error, wanted))?,
     };
@@ -151,12 +174,23 @@ fn all_there(
     if part { Ok(()) } else { Err(SubjectError::Missing { path: missing.display().to_string() }.into()) }
 }
 
+/// There is no change that could be reviewed.
+fn is_none(error: &ChangeError) -> bool {
+    matches!(
+        error,
+        ChangeError::AllLeftOut { .. } | ChangeError::Git(GitError::NoRepository { .. } | GitError::NoGit)
+    )
+}
+
 /// Nothing to do is good, unless somebody mistyped a path.
 fn nothing(range: &str, wanted: &Wanted<'_>, context: &Context) -> Result<Vec<Prepared>, Complaint> {
     if let Some(path) = wanted.paths.iter().find(|path| fs::symlink_metadata(context.path(path)).is_err()) {
         return Err(SubjectError::Missing { path: path.display().to_string() }.into());
     }
     match wanted.asked {
+        _ if wanted.beside => {
+            writeln!(stderr(), "[i] only its file is reviewed: nothing changed in {}", escaped(range))?
+        }
         Asked::Staged if wanted.paths.is_empty() => {
             writeln!(stderr(), "[i] nothing is staged; there is nothing to review")?
         }
@@ -191,7 +225,7 @@ fn story(
     project: &Project,
     context: &Context,
 ) -> Result<Option<String>, Complaint> {
-    let Some(path) = wanted.story else {
+    let Some(path) = &wanted.story else {
         return match found.stories.as_slice() {
             [] => Ok(None),
             [story] => {

@@ -2,6 +2,7 @@
 
 mod change;
 mod plan;
+mod story;
 
 use std::{
     collections::BTreeSet,
@@ -37,7 +38,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Files to review, several are several runs; beside a change: only what is at or below these
-    #[arg(required_unless_present = "change")]
+    #[arg(required_unless_present_any = ["change", "story"])]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     change: change::Choice,
@@ -141,9 +142,10 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         .flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))
         .set(&arguments.set)?;
     // All are looked at before the first is started: a slip in the last must not cost a review of the first.
-    let jobs = match arguments.change.wanted(&arguments.paths) {
-        Some(wanted) => change::prepare(&wanted, &wishes, context)?,
-        None => {
+    let jobs = match (arguments.change.wanted(&arguments.paths, context)?, arguments.change.story()) {
+        (Some(wanted), _) => change::prepare(&wanted, &wishes, context)?,
+        (None, Some(story)) => story::prepare(story, &arguments.paths, &wishes, context)?,
+        (None, None) => {
             let section = arguments.section.as_deref();
             arguments
                 .paths

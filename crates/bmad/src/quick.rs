@@ -1,0 +1,311 @@
+//! Quick-dev: whether it works from a spec or from words, how heavy the task is, and what says that it should not stay quick.
+//!
+//! Signals are shown with their reasons and decide nothing: a person, or the workflow that asked, does.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::tier::{self, stands_in, tokens};
+
+/// What quick-dev was given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "mode", rename_all = "kebab-case")]
+pub enum Mode {
+    /// A spec to carry out; none: one is meant and not named.
+    TechSpec { path: Option<String> },
+    /// Instructions.
+    Direct,
+}
+
+/// How heavy a task given in words is, the heaviest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// It runs.
+    Simple,
+    /// A small plan is offered first.
+    Medium,
+    /// The full path is advised.
+    Complex,
+}
+
+/// What says that a task has outgrown quick-dev.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    ScopeGrows,
+    Architecture,
+    Subsystems,
+    Tests,
+    Wish,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Signal {
+    pub kind: Kind,
+    pub reason: String,
+}
+
+/// A task under way.
+#[derive(Clone, Debug, Default)]
+pub struct Work<'a> {
+    /// What was asked, and what was said about it since.
+    pub said: &'a str,
+    /// How many files were meant to be touched; none: nobody said.
+    pub planned: Option<usize>,
+    /// Paths that were touched, from the project's root.
+    pub touched: &'a [String],
+}
+
+/// Files more than planned that are no slip.
+const SLIP: usize = 3;
+/// So many folders of source are several subsystems.
+const SUBSYSTEMS: usize = 3;
+/// A task that takes so many words is not simple.
+const MANY_WORDS: usize = 60;
+/// Nor is one of so many points.
+const MANY_POINTS: usize = 3;
+
+const SPEC_WORDS: [&str; 8] = [
+    "execute spec",
+    "execute the spec",
+    "implement the spec",
+    "run the spec",
+    "execute tech-spec",
+    "execute the tech-spec",
+    "implement the tech-spec",
+    "from the tech-spec",
+];
+
+const SIGNS: [(Kind, &[&str]); 5] = [
+    (
+        Kind::ScopeGrows,
+        &[
+            "scope creep",
+            "scope grew",
+            "out of scope",
+            "while at it",
+            "also turns out",
+            "bigger than expected",
+        ],
+    ),
+    (
+        Kind::Architecture,
+        &[
+            "architecture",
+            "architectural",
+            "data model",
+            "schema migration",
+            "new service",
+            "breaking change",
+            "choose a database",
+            "redesign",
+        ],
+    ),
+    (
+        Kind::Subsystems,
+        &[
+            "several subsystems",
+            "multiple subsystems",
+            "several services",
+            "multiple services",
+            "across services",
+            "across modules",
+        ],
+    ),
+    (
+        Kind::Tests,
+        &[
+            "integration test",
+            "end-to-end test",
+            "e2e test",
+            "load test",
+            "performance test",
+            "test strategy",
+        ],
+    ),
+    (
+        Kind::Wish,
+        &[
+            "more rigor",
+            "more rigorous",
+            "more thorough",
+            "full workflow",
+            "full process",
+            "proper plan",
+            "plan it properly",
+        ],
+    ),
+];
+
+pub fn mode(task: &str) -> Mode {
+    const MARKS: [char; 8] = ['`', '"', '\'', '(', ')', ',', ';', ':'];
+    let words = task.split_whitespace().map(|word| word.trim_end_matches('.').trim_matches(MARKS));
+    let path = words.map(|word| word.trim_end_matches('.')).find(|word| is_spec(&word.to_lowercase()));
+    if let Some(path) = path {
+        return Mode::TechSpec { path: Some(path.to_string()) };
+    }
+    let tokens = tokens(task);
+    match SPEC_WORDS.iter().any(|words| stands_in(&tokens, words)) {
+        true => Mode::TechSpec { path: None },
+        false => Mode::Direct,
+    }
+}
+
+/// `tech-spec-login.md`, `specs/login.md`; `inspect.md` is none.
+fn is_spec(path: &str) -> bool {
+    let is_word = |word: &str| matches!(word, "spec" | "specs" | "specification" | "techspec");
+    let mut parts = path.rsplit('/').take(2);
+    path.ends_with(".md") && parts.any(|part| part.split(|c: char| !c.is_alphanumeric()).any(is_word))
+}
+
+/// With the reasons; a simple task has none.
+pub fn weight(task: &str) -> (Weight, Vec<String>) {
+    let mut reasons: Vec<(Weight, String)> = signals(&Work { said: task, ..Work::default() })
+        .into_iter()
+        .map(|signal| match signal.kind {
+            Kind::Architecture | Kind::Subsystems => (Weight::Complex, signal.reason),
+            _ => (Weight::Medium, signal.reason),
+        })
+        .collect();
+    let suggestion =
+        tier::suggest(&tier::Task { words: task, ..tier::Task::default() }, &tier::Levels::default());
+    // Without a word that tells, the suggestion is nothing but a default.
+    let told = suggestion.reasons.iter().any(|reason| reason.contains("tier"));
+    match suggestion.tier {
+        3.. if told => reasons.push((Weight::Complex, suggestion.reasons.join("; "))),
+        2 if told => reasons.push((Weight::Medium, suggestion.reasons.join("; "))),
+        _ => {}
+    }
+    let words = tokens(task).len();
+    if words > MANY_WORDS {
+        reasons.push((Weight::Medium, format!("it takes {words} words to say")));
+    }
+    let points = task.lines().filter(|line| is_point(line.trim_start())).count();
+    if points >= MANY_POINTS {
+        reasons.push((Weight::Medium, format!("it has {points} points")));
+    }
+    let weight = reasons.iter().map(|(weight, _)| *weight).max().unwrap_or(Weight::Simple);
+    (weight, reasons.into_iter().map(|(_, reason)| reason).collect())
+}
+
+fn is_point(line: &str) -> bool {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    line.starts_with(['-', '*', '+']) || (rest.len() < line.len() && rest.starts_with(['.', ')']))
+}
+
+/// What says that the task should be taken to the full path, in the order of the kinds.
+pub fn signals(work: &Work<'_>) -> Vec<Signal> {
+    let tokens = tokens(work.said);
+    let mut signals: Vec<Signal> = SIGNS
+        .iter()
+        .filter_map(|(kind, phrases)| {
+            let phrase = phrases.iter().find(|phrase| stands_in(&tokens, phrase))?;
+            Some(Signal { kind: *kind, reason: format!("“{phrase}” was said") })
+        })
+        .collect();
+    if let Some(planned) = work.planned
+        && work.touched.len() > planned.saturating_mul(2)
+        && work.touched.len() >= planned.saturating_add(SLIP)
+    {
+        let reason = format!("{} files are touched, and {planned} were planned", work.touched.len());
+        signals.push(Signal { kind: Kind::ScopeGrows, reason });
+    }
+    let mut parts: Vec<&str> = work.touched.iter().map(|path| subsystem(path)).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    if parts.len() >= SUBSYSTEMS {
+        let reason = format!("{} parts of the project are touched: {}", parts.len(), parts.join(", "));
+        signals.push(Signal { kind: Kind::Subsystems, reason });
+    }
+    signals.sort_by_key(|signal| signal.kind);
+    signals
+}
+
+/// The folder that names a part: the first, or the second under a folder that only holds parts.
+fn subsystem(path: &str) -> &str {
+    const HOLDERS: [&str; 8] = ["src", "lib", "app", "apps", "packages", "crates", "services", "modules"];
+    let mut ends = path.match_indices('/').map(|(at, _)| at);
+    let Some(first) = ends.next() else { return "." };
+    match HOLDERS.contains(&&path[..first]) {
+        true => ends.next().map_or(&path[..first], |second| &path[..second]),
+        false => &path[..first],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_spec_is_named_or_meant_and_everything_else_is_an_instruction() {
+        let spec = |path: &str| Mode::TechSpec { path: Some(path.into()) };
+        for (task, expected) in [
+            ("do out/tech-spec-login.md, please", spec("out/tech-spec-login.md")),
+            ("quick-dev `_bmad-output/specs/spec-x/SPEC.md`.", spec("_bmad-output/specs/spec-x/SPEC.md")),
+            ("Execute the spec", Mode::TechSpec { path: None }),
+            ("implement the tech-spec we wrote", Mode::TechSpec { path: None }),
+            ("look at inspect.md", Mode::Direct),
+            ("add a flag", Mode::Direct),
+            ("", Mode::Direct),
+        ] {
+            assert_eq!(mode(task), expected, "{task}");
+        }
+    }
+
+    #[test]
+    fn a_task_weighs_what_its_words_say() {
+        let long = "word ".repeat(61);
+        for (task, expected) in [
+            ("Fix the typo", Weight::Simple),
+            ("Add a flag", Weight::Simple),
+            ("something", Weight::Simple),
+            ("A dashboard", Weight::Medium),
+            ("Do:\n- a\n- b\n2. c", Weight::Medium),
+            (long.as_str(), Weight::Medium),
+            ("Needs integration tests", Weight::Complex),
+            ("Needs load tests", Weight::Medium),
+            ("Change the data model", Weight::Complex),
+            ("a new platform", Weight::Complex),
+        ] {
+            assert_eq!(weight(task).0, expected, "{task}: {:?}", weight(task).1);
+        }
+    }
+
+    #[test]
+    fn what_outgrows_quick_dev_is_named_with_its_reason() {
+        let touched: Vec<String> =
+            ["src/auth/a.rs", "src/billing/b.rs", "web/c.ts", "web/d.ts", "e.md"].map(String::from).to_vec();
+        let said = |work: &Work<'_>| {
+            signals(work)
+                .iter()
+                .map(|signal| format!("{:?}: {}", signal.kind, signal.reason))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let work = Work {
+            said: "Please be more thorough, it needs a schema migration",
+            planned: Some(2),
+            touched: &touched,
+        };
+        insta::assert_snapshot!(said(&work), @r"
+        ScopeGrows: 5 files are touched, and 2 were planned
+        Architecture: “schema migration” was said
+        Subsystems: 4 parts of the project are touched: ., src/auth, src/billing, web
+        Wish: “more thorough” was said
+        ");
+        let calm = Work { said: "rename it", planned: Some(4), touched: &touched[2..4] };
+        assert_eq!(said(&calm), "");
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_and_paths_are_weighed(said in "\\PC{0,80}", touched in proptest::collection::vec("[a-c/.\u{e4}]{0,9}", 0..6)) {
+            mode(&said);
+            weight(&said);
+            signals(&Work { said: &said, planned: Some(1), touched: &touched });
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! `tribunal inspect project`: which BMAD is installed and how that was told, where documents stand, how each step is run, how
+//! far the project has come, and what is wrong with any of it.
+//!
+//! Works without BMAD, too: then there is little to say. Nothing is changed and nothing is started.
+
+use std::{
+    collections::BTreeMap,
+    io::{Write, stdout},
+};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tribunal_bmad::{
+    commands::{self, Command, Step},
+    config::{self, Config},
+    field::{self, Field, Ground},
+    layout::{self, Era, Layout},
+    problem::{Problem, Weight},
+    quick, roster,
+    shelf::{self, Shelf},
+    state::{self, Document, Found, Next, State},
+    tier::{self, Levels, Suggestion},
+};
+use tribunal_report::escaped;
+use tribunal_runner::shelf::Folder;
+
+use crate::{
+    complaint::{Complaint, NEGATIVE},
+    context::Context,
+    documents,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The agent client whose commands are shown
+    #[arg(long = "for", value_name = "CLIENT", default_value = "claude-code")]
+    client: String,
+    /// What is to be done, in words: suggests a tier for it
+    #[arg(long, value_name = "WORDS")]
+    task: Option<String>,
+}
+
+/// What Tribunal sees in a project.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ProjectReport {
+    schema: &'static str,
+    root: String,
+    /// How BMAD is installed.
+    layout: Layout,
+    /// output, planning, implementation, knowledge and tests, each with where it was said.
+    folders: BTreeMap<&'static str, Place>,
+    client: String,
+    /// How that client runs each step; a kind is slash, text or missing.
+    commands: BTreeMap<Step, Command>,
+    /// The project's own agents by their long names.
+    roster: Vec<String>,
+    progress: Progress,
+    field: Field,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<Task>,
+    problems: Vec<Trouble>,
+}
+
+/// A folder and who said so.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Place {
+    path: String,
+    /// `FILE:LINE`, or `default`.
+    origin: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Progress {
+    state: State,
+    reasons: Vec<String>,
+    documents: Vec<Document>,
+    next: Vec<Next>,
+    todo: String,
+}
+
+/// A task that was named.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Task {
+    suggestion: Suggestion,
+    quick_dev: quick::Mode,
+    weight: quick::Weight,
+    /// Why it is not simple.
+    because: Vec<String>,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Trouble {
+    /// note, warning or error.
+    weight: &'static str,
+    rule: &'static str,
+    /// `FILE:LINE:COLUMN: what`.
+    what: String,
+    why: String,
+    todo: String,
+}
+
+pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let shelf = Folder::at(&project);
+    let report = report(&shelf, arguments, project.root().display().to_string());
+    if context.json {
+        documents::print(&report)?;
+    } else {
+        show(&mut stdout().lock(), &report)?;
+    }
+    let negative = report.problems.iter().any(|problem| problem.weight == "error");
+    Ok(if negative { NEGATIVE } else { 0 })
+}
+
+fn report(shelf: &dyn Shelf, arguments: &Arguments, root: String) -> ProjectReport {
+    let layout = layout::read(shelf);
+    let config = config::read(shelf);
+    let found = state::read(shelf, &layout, &config);
+    let field = field::read(shelf, &config);
+    let mut problems = [layout.problems.clone(), config.problems.clone(), found.problems.clone()].concat();
+    let roster = roster::of(shelf, &mut problems).map(|(roster, _)| roster).unwrap_or_default();
+    let client = arguments.client.as_str();
+    let commands = Step::ALL.map(|step| (step, commands::of(&layout, step, client, shelf)));
+    let task = arguments.task.as_deref().map(|words| task(words, shelf, &layout, &mut problems));
+    // Several readers may stumble over one file.
+    let mut seen = Vec::new();
+    problems.retain(|problem| {
+        let new = !seen.contains(problem);
+        seen.push(problem.clone());
+        new
+    });
+    problems.sort_by_key(|problem| std::cmp::Reverse(problem.weight));
+    let Found { state, reasons, documents, next, todo, .. } = found;
+    ProjectReport {
+        schema: "tribunal.project/1",
+        root,
+        folders: folders(&config),
+        client: client.to_string(),
+        commands: commands.into_iter().collect(),
+        roster: roster.members.iter().map(roster::Member::qualified).collect(),
+        progress: Progress { state, reasons, documents, next, todo },
+        field,
+        task,
+        problems: problems.iter().map(trouble).collect(),
+        layout,
+    }
+}
+
+fn folders(config: &Config) -> BTreeMap<&'static str, Place> {
+    let folders = &config.folders;
+    let place = |path: &String, keys: &[&str]| {
+        let origin = keys.iter().find_map(|key| config.origin(key));
+        let origin = origin.map_or("default".into(), |origin| format!("{}:{}", origin.path, origin.line));
+        Place { path: if path.is_empty() { ".".into() } else { path.clone() }, origin }
+    };
+    let stories =
+        ["implementation_artifacts", "sprint_artifacts", "dev_ephemeral_location", "dev_story_location"];
+    BTreeMap::from([
+        ("output", place(&folders.output, &["output_folder"])),
+        ("planning", place(&folders.planning, &["planning_artifacts"])),
+        ("implementation", place(&folders.implementation, &stories)),
+        ("knowledge", place(&folders.knowledge, &["project_knowledge", "tech_docs"])),
+        ("tests", place(&folders.tests, &["test_artifacts"])),
+    ])
+}
+
+fn task(words: &str, shelf: &dyn Shelf, layout: &Layout, problems: &mut Vec<Problem>) -> Task {
+    let path = layout.root.as_ref().map(|root| format!("{root}/{}", tier::LEVELS));
+    let text = path.as_ref().and_then(|path| shelf::read(shelf, path, problems));
+    let levels = match (&path, &text) {
+        (Some(path), Some(text)) => {
+            let (levels, wrong) = Levels::read(path, text);
+            problems.extend(wrong);
+            levels
+        }
+        _ => Levels::default(),
+    };
+    let suggestion = tier::suggest(&tier::Task { words, ..tier::Task::default() }, &levels);
+    let (weight, because) = quick::weight(words);
+    Task { suggestion, quick_dev: quick::mode(words), weight, because }
+}
+
+fn trouble(problem: &Problem) -> Trouble {
+    let weight = match problem.weight {
+        Weight::Note => "note",
+        Weight::Warning => "warning",
+        Weight::Error => "error",
+    };
+    Trouble {
+        weight,
+        rule: problem.rule,
+        what: problem.to_string(),
+        why: problem.why.clone(),
+        todo: problem.todo.clone(),
+    }
+}
+
+fn show(out: &mut impl Write, report: &ProjectReport) -> Result<(), Complaint> {
+    writeln!(out, "project    {}", escaped(&report.root))?;
+    show_layout(out, &report.layout)?;
+    writeln!(out, "\nfolders")?;
+    for (name, place) in &report.folders {
+        writeln!(out, "  {name:<14} {:<44} {}", escaped(&place.path), escaped(&place.origin))?;
+    }
+    if report.layout.root.is_some() {
+        writeln!(out, "\nsteps, for {}", escaped(&report.client))?;
+        for step in Step::ALL {
+            let said = match report.commands.get(&step) {
+                Some(Command::Slash { text, .. }) => text.clone(),
+                Some(Command::Text { file, .. }) => format!("reads {file}"),
+                Some(Command::Missing { why, instead }) => format!("- {why}; {instead}"),
+                None => continue,
+            };
+            writeln!(out, "  {:<16} {}", step.as_str(), escaped(&said))?;
+        }
+        writeln!(out, "\nroster     {}", roster_line(&report.roster))?;
+    }
+    show_progress(out, report)?;
+    if let Some(task) = &report.task {
+        show_task(out, task)?;
+    }
+    show_problems(out, &report.problems)
+}
+
+fn show_layout(out: &mut impl Write, layout: &Layout) -> Result<(), Complaint> {
+    let version = layout.version.as_deref().unwrap_or("of an unknown version");
+    match (&layout.root, layout.era) {
+        (None, _) if layout.v4 => writeln!(out, "BMAD       4, which is not read")?,
+        (None, _) => writeln!(out, "BMAD       not installed")?,
+        (Some(root), era) => {
+            let era = era.map_or("no known era".into(), |era: Era| format!("era {era}, {}", era.versions()));
+            writeln!(out, "BMAD       {} in {} ({era})", escaped(version), escaped(root))?;
+        }
+    }
+    for reason in &layout.reasons {
+        writeln!(out, "           {}", escaped(reason))?;
+    }
+    let modules = layout.modules.iter().map(|module| match &module.version {
+        Some(version) => format!("{} {version}", module.name),
+        None => module.name.clone(),
+    });
+    let modules: Vec<String> = modules.collect();
+    if !modules.is_empty() {
+        writeln!(out, "modules    {}", escaped(&modules.join(", ")))?;
+    }
+    for (index, client) in layout.clients.iter().enumerate() {
+        let head = if index == 0 { "clients" } else { "" };
+        let line = format!("{head:<10} {}: {} in {}", client.name, client.count, client.folder);
+        writeln!(out, "{}", escaped(&line))?;
+    }
+    if layout.shims {
+        writeln!(out, "           with the workflows of earlier versions")?;
+    }
+    Ok(())
+}
+
+fn roster_line(roster: &[String]) -> String {
+    match roster.len() {
+        0 => "none; parties use the built-in personas".into(),
+        count => {
+            let noun = if count == 1 { "agent" } else { "agents" };
+            let shown = roster.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+            let more = if count > 8 { ", …" } else { "" };
+            escaped(&format!("{count} {noun}: {shown}{more}"))
+        }
+    }
+}
+
+fn show_progress(out: &mut impl Write, report: &ProjectReport) -> Result<(), Complaint> {
+    let progress = &report.progress;
+    writeln!(out, "\nstate      {}", progress.state.as_str())?;
+    for reason in &progress.reasons {
+        writeln!(out, "           {}", escaped(reason))?;
+    }
+    if !progress.next.is_empty() {
+        let next = progress.next.iter().map(|next| match next.required {
+            true => format!("{} (required)", next.workflow),
+            false => next.workflow.clone(),
+        });
+        writeln!(out, "next       {}", escaped(&next.collect::<Vec<_>>().join(", ")))?;
+    }
+    writeln!(out, "to do      {}", escaped(&progress.todo))?;
+    let field = &report.field;
+    let ground = match field.ground {
+        Ground::Greenfield => "greenfield",
+        Ground::Brownfield => "brownfield",
+    };
+    let first = if field.needs_documenting() { "; document-project comes first" } else { "" };
+    writeln!(out, "field      {ground}{first}")?;
+    for reason in &field.reasons {
+        writeln!(out, "           {}", escaped(reason))?;
+    }
+    Ok(())
+}
+
+fn show_task(out: &mut impl Write, task: &Task) -> Result<(), Complaint> {
+    writeln!(out, "\ntier       {} ({}), suggested", task.suggestion.tier, task.suggestion.method)?;
+    for reason in &task.suggestion.reasons {
+        writeln!(out, "           {}", escaped(reason))?;
+    }
+    let mode = match &task.quick_dev {
+        quick::Mode::TechSpec { path: Some(path) } => format!("carries out the spec {path}"),
+        quick::Mode::TechSpec { path: None } => "carries out a spec, which is not named".into(),
+        quick::Mode::Direct => match task.weight {
+            quick::Weight::Simple => "can do it at once".into(),
+            quick::Weight::Medium => "would better plan it first".into(),
+            quick::Weight::Complex => "is not for this; take the full path".into(),
+        },
+    };
+    writeln!(out, "quick-dev  {}", escaped(&mode))?;
+    for reason in &task.because {
+        writeln!(out, "           {}", escaped(reason))?;
+    }
+    Ok(())
+}
+
+fn show_problems(out: &mut impl Write, problems: &[Trouble]) -> Result<(), Complaint> {
+    if !problems.is_empty() {
+        writeln!(out)?;
+    }
+    for problem in problems {
+        let sign = match problem.weight {
+            "error" => "[!]",
+            "warning" => "[W]",
+            _ => "[i]",
+        };
+        writeln!(out, "{sign} {}", escaped(&problem.what))?;
+        for line in [&problem.why, &problem.todo].into_iter().filter(|line| !line.is_empty()) {
+            writeln!(out, "    {}", escaped(line))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! `tribunal review --story KEY`: a story's file, and what changed since its work began, held against its acceptance criteria.
+
+use std::{
+    io::{Write, stderr},
+    path::PathBuf,
+};
+
+use tribunal_bmad::{
+    commands::{self, Step},
+    keys::Key,
+    shelf::Shelf,
+    story,
+};
+use tribunal_report::escaped;
+use tribunal_runner::{changes::Asked, subject};
+
+use super::{
+    Prepared,
+    change::{self, Wanted},
+};
+use crate::{bmad::Bmad, complaint::Complaint, context::Context, settings::Wishes};
+
+/// What a story of late eras says where there is no git.
+const NO_GIT: &str = "NO_VCS";
+
+/// The file of the story that somebody typed: a path as it is, else by its key on the board.
+pub(super) fn file(typed: &str, context: &Context) -> Result<PathBuf, Complaint> {
+    let path = context.path(typed.as_ref());
+    if path.is_file() || typed.contains('/') {
+        return Ok(PathBuf::from(typed));
+    }
+    let project = context.project();
+    let bmad = Bmad::of(&project);
+    let missing = |key: &str, path: &str| {
+        let complaint = Complaint::usage(format!("{key} has no file yet: {path} is not there"));
+        match commands::of(&bmad.layout, Step::CreateStory, bmad.client(), &bmad.shelf).prompt(key) {
+            Some(prompt) => complaint.todo(format!("have it written: {prompt}")),
+            None => complaint.todo("name its file: tribunal review --story FILE"),
+        }
+    };
+    let Key::Story(key) = bmad.key(typed)? else {
+        return Err(Complaint::usage(format!("{typed} is no story")).todo("see the stories: tribunal status"));
+    };
+    match bmad.story_file(&key) {
+        Some(relative) => Ok(project.root().join(relative)),
+        None => Err(missing(&key.to_string(), &bmad.story_path(&key))),
+    }
+}
+
+/// The runs it takes: one for the file, and those of the change.
+pub(super) fn prepare(
+    typed: &str,
+    paths: &[PathBuf],
+    wishes: &Wishes,
+    context: &Context,
+) -> Result<Vec<Prepared>, Complaint> {
+    let file = file(typed, context)?;
+    // A story is good without anything critical; the rest becomes work for later.
+    let settled = wishes.given.flags.iter().any(|flag| flag.path == "goal");
+    let goal = (!settled).then(|| "critical-only".to_string());
+    let wishes = wishes.clone().flag("--story", "goal", goal);
+    let own = super::prepare(&file, None, &wishes, context)?;
+    let relative = subject::relative(own.project.root(), &context.path(&file))?;
+    let bmad = Bmad::of(&own.project);
+    let text = bmad.shelf.read(&relative).ok().flatten().unwrap_or_default();
+    let story = story::read(&relative, &text);
+    if story.criteria.is_empty() {
+        writeln!(
+            stderr(),
+            "[W] {} has no acceptance criteria; its change is not reviewed",
+            escaped(&relative)
+        )?;
+        return Ok(vec![own]);
+    }
+    let asked = match story.baseline.filter(|baseline| baseline != NO_GIT) {
+        Some(baseline) => {
+            let note = format!("{relative}: its change is what came since {baseline}, where its work began");
+            writeln!(stderr(), "[i] {}", escaped(&note))?;
+            Asked::Since(baseline)
+        }
+        None => {
+            let note =
+                format!("{relative} does not say where its work began; its change is what is not committed");
+            writeln!(stderr(), "[i] {}", escaped(&note))?;
+            Asked::WorkTree
+        }
+    };
+    let wanted = Wanted { asked, paths, story: Some(file), bookkeeping: bmad.bookkeeping(), beside: true };
+    let mut jobs = vec![own];
+    jobs.extend(change::prepare(&wanted, &wishes, context)?);
+    Ok(jobs)
+}

@@ -1,0 +1,308 @@
+//! The sprint as a tree: epics, stories, their states, what is done of them, what is open, and what would run next and why.
+//!
+//! Everything is read from the files and the journal; nothing is run and nothing is written here.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tribunal_bmad::{
+    board::{
+        ActionItem, Board, State,
+        next::{self, What},
+    },
+    commands::{self, Command, Step},
+    keys::{EpicStatus, Key, RetroStatus, StoryKey, StoryStatus},
+    problem::{Problem, Weight},
+    shelf, story,
+};
+use tribunal_core::{ids::RunId, subject::Subject, text::count, view::RunView};
+use tribunal_report::{Screen, Style, escaped};
+
+use crate::bmad::{self, Bmad};
+
+/// Problems that are shown one by one.
+const MOST_PROBLEMS: usize = 3;
+
+/// What the board says, with what is known of every story.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Sprint {
+    /// The board's file.
+    pub board: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    pub stories: usize,
+    pub done: usize,
+    pub epics: Vec<EpicRow>,
+    /// What retrospectives promised and is not done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub action_items: Vec<ActionItem>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextStep>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct EpicRow {
+    pub epic: u32,
+    /// None: the board has no line for it, or one that says no state.
+    pub state: Option<EpicStatus>,
+    pub stories: Vec<StoryRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retrospective: Option<RetroStatus>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StoryRow {
+    pub key: StoryKey,
+    /// None: what the board says is no state.
+    pub state: Option<StoryStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    pub tasks: usize,
+    pub tasks_done: usize,
+    /// What reviews left to do, in the story's file.
+    pub follow_ups: usize,
+    /// Open in the last runs over its file and its change.
+    pub findings: u32,
+    /// Those runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunId>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NextStep {
+    pub what: What,
+    pub key: Key,
+    pub reason: String,
+    /// What an agent is told to do it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Why there is no command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
+}
+
+/// None: the project has no board. `views`: its runs, oldest first.
+pub(crate) fn look(bmad: &Bmad, views: &[&RunView]) -> Option<Sprint> {
+    let Some(board) = &bmad.board else {
+        let problems = bmad.problems.clone();
+        return (!problems.is_empty()).then(|| empty(bmad.board_path(), problems));
+    };
+    if !board.readable {
+        return Some(empty(board.path.clone(), board.problems.clone()));
+    }
+    let rows: Vec<StoryRow> =
+        board.stories().map(|(key, entry)| row(bmad, key, entry.state, views)).collect();
+    let done = rows.iter().filter(|row| row.state == Some(StoryStatus::Done)).count();
+    let stories = rows.len();
+    let mut epics: Vec<EpicRow> = board.epics().into_iter().map(|epic| epic_row(board, epic)).collect();
+    for row in rows {
+        if let Some(epic) = epics.iter_mut().find(|epic| epic.epic == row.key.epic) {
+            epic.stories.push(row);
+        }
+    }
+    Some(Sprint {
+        board: board.path.clone(),
+        project: board.project.clone(),
+        stories,
+        done,
+        epics,
+        action_items: board.open_action_items().cloned().collect(),
+        next: next_step(bmad, board),
+        problems: board.problems.clone(),
+    })
+}
+
+fn empty(board: String, problems: Vec<Problem>) -> Sprint {
+    Sprint {
+        board,
+        project: None,
+        stories: 0,
+        done: 0,
+        epics: Vec::new(),
+        action_items: Vec::new(),
+        next: None,
+        problems,
+    }
+}
+
+fn epic_row(board: &Board, epic: u32) -> EpicRow {
+    let retrospective = match board.entry(&Key::Retrospective(epic)).and_then(|entry| entry.state) {
+        Some(State::Retrospective(state)) => Some(state),
+        _ => None,
+    };
+    EpicRow { epic, state: next::epic_state(board, epic), stories: Vec::new(), retrospective }
+}
+
+fn row(bmad: &Bmad, key: &StoryKey, state: Option<State>, views: &[&RunView]) -> StoryRow {
+    let file = bmad.story_file(key);
+    // A file that cannot be read has no tasks; `validate` says why.
+    let text = file.as_ref().and_then(|file| shelf::read(&bmad.shelf, file, &mut Vec::new()));
+    let story = text.map(|text| story::read(file.as_deref().unwrap_or_default(), &text)).unwrap_or_default();
+    let (tasks_done, tasks) = story.progress();
+    let follow_ups = story.open_follow_ups().count();
+    let (findings, runs) = file.as_deref().map(|file| open_findings(file, views)).unwrap_or_default();
+    let state = match state {
+        Some(State::Story(state)) => Some(state),
+        _ => None,
+    };
+    StoryRow { key: key.clone(), state, file, tasks, tasks_done, follow_ups, findings, runs }
+}
+
+/// Of the last run over the file and of the last over a change that has to meet it: an earlier one is no longer true.
+fn open_findings(file: &str, views: &[&RunView]) -> (u32, Vec<RunId>) {
+    let is_file =
+        |subject: &Subject| matches!(subject, Subject::Document { path, section: None } if path == file);
+    let is_change =
+        |subject: &Subject| subject.change().is_some_and(|change| change.story.as_deref() == Some(file));
+    let last = |is_meant: &dyn Fn(&Subject) -> bool| {
+        views
+            .iter()
+            .rev()
+            .find(|view| view.settings.as_ref().is_some_and(|settings| is_meant(&settings.subject)))
+    };
+    let mut open = 0;
+    let mut runs = Vec::new();
+    for view in [last(&is_file), last(&is_change)].into_iter().flatten() {
+        let counts = view.counts();
+        open += counts.open + counts.blocked;
+        runs.extend(view.run.clone());
+    }
+    (open, runs)
+}
+
+fn next_step(bmad: &Bmad, board: &Board) -> Option<NextStep> {
+    let command = |step: Step| commands::of(&bmad.layout, step, bmad.client(), &bmad.shelf);
+    let creates = !matches!(command(Step::CreateStory), Command::Missing { .. }) || bmad.layout.era.is_none();
+    let next = next::next(board, creates)?;
+    let step = match next.what {
+        What::CreateStory => Step::CreateStory,
+        What::Develop => Step::DevStory,
+        What::Review => Step::CodeReview,
+        What::Retrospective => Step::Retrospective,
+    };
+    let about = match &next.key {
+        Key::Story(story) => bmad.story_file(story).unwrap_or_else(|| story.number().to_string()),
+        other => other.epic().to_string(),
+    };
+    let command = command(step);
+    let instead = match &command {
+        Command::Missing { why, instead } => Some(format!("{why}; {instead}")),
+        _ => None,
+    };
+    Some(NextStep {
+        what: next.what,
+        key: next.key,
+        reason: next.reason,
+        command: command.prompt(&about),
+        instead,
+    })
+}
+
+/// As people read it.
+pub(crate) fn draw(sprint: &Sprint, screen: &Screen) -> String {
+    let mut out = String::new();
+    let name = sprint.project.as_deref().map(|name| format!(" {}", escaped(name))).unwrap_or_default();
+    let head = format!("sprint{name}");
+    let done = format!("{} of {} done", sprint.done, count(number(sprint.stories), "story"));
+    let done = done.replace("storys", "stories");
+    let _ = writeln!(out, "{} · {done} · {}", screen.paint(Style::Bold, &head), escaped(&sprint.board));
+    let wide = sprint
+        .epics
+        .iter()
+        .flat_map(|epic| &epic.stories)
+        .map(|row| row.key.to_string().chars().count())
+        .max();
+    let wide = wide.unwrap_or(0).min(48);
+    for (index, epic) in sprint.epics.iter().enumerate() {
+        let last = index + 1 == sprint.epics.len();
+        let (branch, trunk) = if last { ("└─", "   ") } else { ("├─", "│  ") };
+        let state = epic.state.map_or("no state", EpicStatus::as_str);
+        let _ =
+            writeln!(out, "{branch} epic {} · {}", epic.epic, screen.paint(epic_style(epic.state), state));
+        let retro = epic.retrospective.map(|state| format!("retrospective · {state}"));
+        let leaves = epic.stories.len() + usize::from(retro.is_some());
+        let rows = epic.stories.iter().map(|row| story_line(row, wide, screen));
+        for (index, line) in rows.chain(retro).enumerate() {
+            let branch = if index + 1 == leaves { "└─" } else { "├─" };
+            let _ = writeln!(out, "{trunk}{branch} {line}");
+        }
+    }
+    draw_rest(&mut out, sprint, screen);
+    out
+}
+
+fn draw_rest(out: &mut String, sprint: &Sprint, screen: &Screen) {
+    for item in &sprint.action_items {
+        let owner = item.owner.as_deref().map(|owner| format!(" ({owner})")).unwrap_or_default();
+        let line = format!("promised: {}{owner} · {}", item.action, item.status);
+        let _ = writeln!(out, "{}", screen.fit(0, &escaped(&line)));
+    }
+    let shown = sprint.problems.iter().filter(|problem| problem.weight > Weight::Note);
+    for problem in shown.clone().take(MOST_PROBLEMS) {
+        out.push_str(&bmad::draw(problem));
+    }
+    let more = shown.count().saturating_sub(MOST_PROBLEMS);
+    if more > 0 {
+        let _ = writeln!(out, "[W] {more} more problems on the board; see them: {} validate", screen.program);
+    }
+    match &sprint.next {
+        Some(next) => {
+            let line = format!("{} {}: {}", next.what.as_str(), next.key, next.reason);
+            let _ = writeln!(out, "next: {}", escaped(&line));
+            let first = next.command.as_deref().or(next.instead.as_deref()).unwrap_or_default();
+            for line in first.lines().filter(|line| !line.is_empty()) {
+                let _ = writeln!(out, "      {}", escaped(line));
+            }
+        }
+        None if sprint.stories > 0 => out.push_str("next: nothing; everything on the board is done\n"),
+        None => {}
+    }
+}
+
+fn story_line(row: &StoryRow, wide: usize, screen: &Screen) -> String {
+    let state = row.state.map_or("no state", StoryStatus::as_str);
+    let mut parts = Vec::new();
+    let wants_file =
+        matches!(row.state, Some(state) if state > StoryStatus::Backlog && state < StoryStatus::Done);
+    if row.file.is_none() && wants_file {
+        parts.push("no file".to_string());
+    } else if row.tasks > 0 {
+        parts.push(format!("{} of {} done", row.tasks_done, count(number(row.tasks), "task")));
+    }
+    if row.follow_ups > 0 {
+        parts.push(count(number(row.follow_ups), "follow-up"));
+    }
+    if row.findings > 0 {
+        parts.push(format!("{} open", count(row.findings, "finding")));
+    }
+    let key = row.key.to_string();
+    let painted = screen.paint(story_style(row.state), &format!("{state:<13}"));
+    let line = format!("{:<wide$}  {painted}  {}", escaped(&key), parts.join(" · "));
+    line.trim_end().to_string()
+}
+
+fn number(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn story_style(state: Option<StoryStatus>) -> Style {
+    match state {
+        Some(StoryStatus::Done) => Style::Good,
+        Some(StoryStatus::Backlog) => Style::Dim,
+        Some(StoryStatus::ReadyForDev) => Style::Plain,
+        Some(StoryStatus::InProgress | StoryStatus::Review) => Style::Bold,
+        None => Style::Bad,
+    }
+}
+
+fn epic_style(state: Option<EpicStatus>) -> Style {
+    match state {
+        Some(EpicStatus::Done) => Style::Good,
+        Some(EpicStatus::InProgress) => Style::Bold,
+        Some(EpicStatus::Backlog) => Style::Dim,
+        None => Style::Bad,
+    }
+}
