@@ -120,6 +120,10 @@ impl Reader {
             }
             (None, Some(open)) if indent > open.indent.unwrap_or(0) || open.indent.is_none() => {
                 if !open.set(text) {
+                    // Under a heading, prose at the margin tells of the item, not of its last field.
+                    if indent == 0 {
+                        open.field = Field::Evidence;
+                    }
                     open.more(text);
                 }
             }
@@ -363,7 +367,7 @@ mod tests {
         14 Review x "done one" from="code review of story-3.3 (2026-03-18)"
         15 Review x "~~struck~~" from="code review of story-3.3 (2026-03-18)"
         24 Free - "a note"
-        27 Numbered x "Slow start" id="DW-7" from="story 1.2\nIt takes long." at="src/a.rs:4" sev="high" is="done 2026-01-01"
+        27 Numbered x "Slow start" id="DW-7" from="story 1.2" why="It takes long." at="src/a.rs:4" sev="high" is="done 2026-01-01"
         34 Free - "with an id" id="DW-8"
         "#);
     }

@@ -93,6 +93,16 @@ pub(crate) struct Validation {
     pub report: tribunal_bmad::check::Report,
 }
 
+/// `tribunal story KEY --tick …`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StoryEdit {
+    pub schema: &'static str,
+    pub path: String,
+    /// Empty: it said so already.
+    pub changes: Vec<String>,
+    pub dry_run: bool,
+}
+
 /// `tribunal runs` and `tribunal status`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Runs {

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::tasks;
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// The status and where it stands. Where body and front matter both have one, this is the body's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StatusLine {
     /// As it is written, without emphasis.
     pub said: String,
@@ -28,7 +29,7 @@ pub struct StatusLine {
     pub spec: Option<SpecStatus>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// A line of its own.

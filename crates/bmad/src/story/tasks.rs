@@ -1,13 +1,14 @@
 //! A story's tasks: items with a box, `- [ ] …`, nested by their indentation. What has no box is no task, and neither is what
 //! stands in code, in a comment, or what a review left to do.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{criteria, record};
 use crate::page::{Line, Page, plain};
 
 /// A task, known by its place: `2.1` is the first subtask of the second task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Task {
     pub id: String,
     pub text: String,

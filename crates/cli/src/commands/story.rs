@@ -159,7 +159,7 @@ fn follow_up(finding: &Finding, dialect: Dialect) -> NewFollowUp {
     let place = finding.place.as_ref().map(|place| format!("{}:{}", place.file, place.line));
     // What is deferred is nobody's task in the newer dialect.
     let done = deferred && dialect == Dialect::Findings;
-    NewFollowUp { kind, text: fold_line(&finding.description).to_string(), place, done }
+    NewFollowUp { kind, text: fold_line(&finding.description), place, done }
 }
 
 /// From 6.2 on there is one.
@@ -180,7 +180,7 @@ fn ledger(
     let items: Vec<NewItem> = deferred
         .map(|finding| NewItem {
             source: story.to_string(),
-            summary: fold_line(&finding.description).to_string(),
+            summary: fold_line(&finding.description),
             evidence: match &finding.place {
                 Some(place) => format!("{}:{}, finding {} of run {run}", place.file, place.line, finding.id),
                 None => format!("finding {} of run {run}", finding.id),
@@ -193,7 +193,8 @@ fn ledger(
         Ok::<_, Refused>((if dry_run { text.to_string() } else { new }, added))
     });
     let added = done.map_err(|error| complaint(path, error))?;
-    let what = || format!("{} kept in {path}", count(u32::try_from(added).unwrap_or(u32::MAX), "deferred finding"));
+    let what =
+        || format!("{} kept in {path}", count(u32::try_from(added).unwrap_or(u32::MAX), "deferred finding"));
     Ok((added > 0).then(what))
 }
 

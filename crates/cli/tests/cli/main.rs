@@ -24,6 +24,7 @@ mod screens;
 mod settings;
 mod several;
 mod sprint;
+mod stories;
 mod trust;
 mod undo;
 mod undo_several;
