@@ -79,6 +79,9 @@ pub(crate) struct Moves {
     pub path: String,
     /// Empty: it was there already.
     pub moves: Vec<tribunal_bmad::board::edit::Move>,
+    /// The story's file, where its status followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub story: Option<String>,
     pub dry_run: bool,
 }
 
