@@ -107,7 +107,10 @@ proptest! {
     #![proptest_config(Config { cases: BOARDS, max_shrink_iters: 2_000, ..Config::default() })]
 
     #[test]
-    fn every_other_byte_stays(text in text(), picks in prop::collection::vec((any::<prop::sample::Index>(), 0..5usize, any::<bool>()), MOVES)) {
+    fn every_other_byte_stays(
+        text in text(),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), 0..5usize, any::<bool>()), MOVES),
+    ) {
         let mut text = text;
         let mut board = board::read("b", &text);
         prop_assert!(board.readable || board.entries.is_empty(), "{:?}\n{text}", board.problems);
