@@ -91,7 +91,7 @@ fn text() -> impl Strategy<Value = String> {
 fn expected(before: &str, moves: &[Move]) -> String {
     let line = |(index, line): (usize, &str)| match moves.iter().find(|one| one.line == index + 1) {
         Some(one) => {
-            let (head, rest) = line.split_once(':').unwrap();
+            let (head, rest) = line.split_once(':').unwrap_or_default();
             let blank = rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'']).len();
             let word = rest[blank..]
                 .find(|c: char| !(c.is_ascii_lowercase() || c == '-'))
