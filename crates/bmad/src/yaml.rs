@@ -55,6 +55,8 @@ pub fn parse(text: &str) -> Result<Node, Broken> {
         duplicate_keys: DuplicateKeyPolicy::Error,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         with_snippet: false,
+        // A board of 10 MB is still one; what aliases may do stays as narrow as it is.
+        budget: serde_saphyr::budget! { max_events: 4_000_000, max_nodes: 2_000_000 },
     };
     let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|cause| Broken {
         line: cause.location().and_then(|at| line_of(&at)),
@@ -97,13 +99,20 @@ fn node(text: &str, raw: Spanned<Raw>) -> Node {
     let span = bytes(&raw.defined).filter(|span| own && text.get(span.clone()).is_some());
     let form = match raw.value {
         Raw::Nothing => Form::Nothing,
-        Raw::Text(scalar) => Form::Scalar(scalar),
+        Raw::Text(scalar) => Form::Scalar(plain_word(text, &raw.defined).unwrap_or(scalar)),
         // The parser has made a number or a truth value of it; people want to read what they wrote.
         Raw::Typed(typed) => Form::Scalar(slice(text, &raw.defined).unwrap_or(typed)),
         Raw::List(items) => Form::List(items.into_iter().map(|item| node(text, item)).collect()),
         Raw::Map(entries) => Form::Map(entries.into_iter().map(|pair| entry(text, pair)).collect()),
     };
     Node { line, column, form, span }
+}
+
+/// As it was written, where nothing around or in it had to be read: `12e5678` is a commit, not a number without end.
+fn plain_word(text: &str, at: &Location) -> Option<String> {
+    let piece = text.get(bytes(at)?)?;
+    let is_plain = !piece.starts_with(['"', '\'', '|', '>']) && !piece.contains(['\n', '\r']);
+    Some(piece.trim().to_string()).filter(|piece| is_plain && !piece.is_empty())
 }
 
 fn entry(text: &str, (key, value): (Spanned<Raw>, Spanned<Raw>)) -> Entry {
@@ -353,6 +362,16 @@ mod tests {
          Some("t\r\n")
         10:4 ü Some("ü")
         "#);
+    }
+
+    #[test]
+    fn a_word_that_looks_like_a_number_stays_as_it_was_written() {
+        for word in ["12e5678", ".inf", "-.INF", "1_000", "0o17", "1e400", "~x", "2024-01-01"] {
+            let tree = parse(&format!("a: {word} # c\n")).unwrap();
+            assert_eq!(tree.get("a").and_then(Node::text), Some(word));
+        }
+        let lines = parse("a: one\n  two\n").unwrap();
+        assert_eq!(lines.get("a").and_then(Node::text), Some("one two"));
     }
 
     #[test]

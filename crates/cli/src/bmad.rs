@@ -25,7 +25,7 @@ pub(crate) struct Bmad {
     pub config: Config,
     /// None: there is no board, or none that can be opened.
     pub board: Option<Board>,
-    /// Names of files by the key of their story.
+    /// Paths of files by the key of their story.
     stories: BTreeMap<String, String>,
     /// Why files could not be opened.
     pub problems: Vec<Problem>,
@@ -41,7 +41,7 @@ impl Bmad {
             let text = shelf::read(&shelf, &path, &mut problems)?;
             Some(board::read(&path, &text))
         });
-        let stories = story_files(&shelf, &config);
+        let stories = story_files(&shelf, &config, board.as_ref());
         Bmad { shelf, layout, config, board, stories, problems }
     }
 
@@ -104,19 +104,21 @@ impl Bmad {
     }
 
     /// Where a story's file stands: under its key, as a spec of late eras, or under its number with other words behind it, if
-    /// that can only be one.
+    /// that can only be one and is no other story's.
     pub fn story_file(&self, key: &StoryKey) -> Option<String> {
-        let folder = &self.config.folders.implementation;
-        self.stories
-            .get(&key.to_string())
-            .or_else(|| {
-                let mut of_number = self.stories.iter().filter(|(name, _)| {
-                    StoryKey::parse(name).is_some_and(|other| other.number() == key.number())
-                });
-                let only = of_number.next().map(|(_, file)| file);
-                only.filter(|_| of_number.next().is_none())
-            })
-            .map(|name| below(folder, name))
+        let is_another_s = |other: &StoryKey| {
+            self.board.as_ref().is_some_and(|board| board.entry(&Key::Story(other.clone())).is_some())
+        };
+        let of_number = |(name, _): &(&String, &String)| {
+            let other = StoryKey::parse(name);
+            other.is_some_and(|other| other.number() == key.number() && !is_another_s(&other))
+        };
+        let only = || {
+            let mut found = self.stories.iter().filter(of_number);
+            let first = found.next().map(|(_, file)| file);
+            first.filter(|_| found.next().is_none())
+        };
+        self.stories.get(&key.to_string()).or_else(only).cloned()
     }
 
     /// Where it would be written.
@@ -134,15 +136,22 @@ impl Bmad {
     }
 }
 
-/// Files of stories by the key they are named after; a story's own file comes before a spec of it.
-fn story_files(shelf: &Folder, config: &Config) -> BTreeMap<String, String> {
+/// Files of stories by the key they are named after: beside the board, in a folder of their own below it, or where the board
+/// says they are. A story's own file comes before a spec of it.
+fn story_files(shelf: &Folder, config: &Config, board: Option<&Board>) -> BTreeMap<String, String> {
+    let own = &config.folders.implementation;
+    let said = board.and_then(|board| board.story_location.as_deref()).map(config::folder);
+    let inside = said.filter(|said| !said.starts_with('/') && !said.split('/').any(|part| part == ".."));
+    let mut folders = vec![own.clone(), below(own, "stories")];
+    folders.extend(inside.filter(|said| !said.is_empty()).map(String::from));
     let mut files = BTreeMap::new();
-    let names = shelf.names(&config.folders.implementation);
     for prefix in ["spec-", ""] {
-        for name in &names {
-            let key = name.strip_suffix(".md").and_then(|name| name.strip_prefix(prefix));
-            if let Some(key) = key.filter(|key| StoryKey::parse(key).is_some()) {
-                files.insert(key.to_string(), name.clone());
+        for folder in folders.iter().rev() {
+            for name in shelf.names(folder) {
+                let key = name.strip_suffix(".md").and_then(|name| name.strip_prefix(prefix));
+                if let Some(key) = key.filter(|key| StoryKey::parse(key).is_some()) {
+                    files.insert(key.to_string(), below(folder, &name));
+                }
             }
         }
     }

@@ -37,6 +37,8 @@ pub struct Moved {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Move {
     pub key: Key,
+    #[serde(skip)]
+    name: String,
     pub from: State,
     pub to: State,
     pub line: usize,
@@ -113,7 +115,7 @@ pub fn moved(text: &str, key: &Key, to: State, way: Way) -> Result<Moved, Refuse
     if let (Way::Along, Some(why)) = (way, against(&board, key, (from, to))) {
         return Err(Refused::Against { key: key.clone(), from, to, line: entry.line, why });
     }
-    let mut moves = vec![Move { key: key.clone(), from, to, line: entry.line }];
+    let mut moves = vec![Move { key: key.clone(), name: entry.name.clone(), from, to, line: entry.line }];
     moves.extend(begun_epic(&board, key, to));
     moves.sort_by_key(|one| one.line);
     exchange(text, &tree, moves)
@@ -126,6 +128,7 @@ fn begun_epic(board: &Board, key: &Key, to: State) -> Option<Move> {
     let entry = board.entry(&epic).filter(|entry| entry.state == Some(State::Epic(EpicStatus::Backlog)))?;
     (state > StoryStatus::Backlog).then_some(Move {
         key: epic,
+        name: entry.name.clone(),
         from: State::Epic(EpicStatus::Backlog),
         to: State::Epic(EpicStatus::InProgress),
         line: entry.line,
@@ -167,7 +170,7 @@ fn story_arrow(from: StoryStatus, to: StoryStatus) -> Option<Arrow> {
 fn exchange(text: &str, tree: &Node, moves: Vec<Move>) -> Result<Moved, Refused> {
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for one in &moves {
-        let value = tree.get(DEVELOPMENT).and_then(|all| all.get(&one.key.to_string()));
+        let value = tree.get(DEVELOPMENT).and_then(|all| all.get(&one.name));
         let not_plain = || Refused::NotPlain { key: one.key.clone(), line: one.line };
         let span = value.and_then(|value| value.span.clone()).ok_or_else(not_plain)?;
         let old = text.get(span.clone()).ok_or_else(not_plain)?;
@@ -176,7 +179,7 @@ fn exchange(text: &str, tree: &Node, moves: Vec<Move>) -> Result<Moved, Refused>
     }
     edits.sort_by_key(|(span, _)| span.start);
     let out = spliced(text, &edits);
-    let asked = |key: &str| moves.iter().find(|one| one.key.to_string() == key).map(|one| one.to.as_str());
+    let asked = |key: &str| moves.iter().find(|one| one.name == key).map(|one| one.to.as_str());
     match yaml::parse(&out) {
         Ok(after) if differs_only(tree, &after, &asked) => Ok(Moved { text: out, moves }),
         _ => Err(Refused::Unsafe { key: moves[0].key.clone() }),

@@ -40,6 +40,8 @@ pub struct Board {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub key: Key,
+    /// The key as it is written: some have zeros in front of their numbers.
+    pub name: String,
     /// None: it says a word that is no state.
     pub state: Option<State>,
     /// As it stands there, without quotes.
@@ -226,7 +228,7 @@ fn read_entry(board: &mut Board, entry: &yaml::Entry) {
         ),
         Some(_) => {}
     }
-    board.entries.push(Entry { key, state, said, line: entry.line });
+    board.entries.push(Entry { key, name: entry.key.clone(), state, said, line: entry.line });
 }
 
 fn read_action_items(board: &mut Board, items: Option<&Node>) {
@@ -316,6 +318,18 @@ fn look_over(board: &mut Board) {
                 .at(entry.line)
                 .todo("run sprint planning"),
             );
+        }
+    }
+    for entry in &board.entries {
+        let Key::Epic(number) = entry.key else { continue };
+        let open = || {
+            let of_it = board.stories().filter(|(story, _)| story.epic == number);
+            of_it.filter(|(_, entry)| entry.state != Some(State::Story(StoryStatus::Done))).count()
+        };
+        if entry.state == Some(State::Epic(EpicStatus::Done)) && open() > 0 {
+            let what = format!("epic {number} is done, and {} of its stories are not", open());
+            let todo = format!("finish them, or: tribunal board move epic-{number} in-progress --anyway");
+            found.push(Problem::warning("board-epic-done", &board.path, what).at(entry.line).todo(todo));
         }
     }
     board.problems.extend(found);

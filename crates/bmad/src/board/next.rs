@@ -43,7 +43,7 @@ pub fn next(board: &Board, creates: bool) -> Option<Next> {
         if let Some(story) = first(board, state) {
             let (what, reason) = match state {
                 StoryStatus::InProgress => (What::Develop, "it was begun and is not finished"),
-                StoryStatus::Review => (What::Review, "it is finished and not reviewed"),
+                StoryStatus::Review => (What::Review, "it is finished and waits for its review"),
                 StoryStatus::ReadyForDev => (What::Develop, "it is the first that is ready"),
                 _ if creates => {
                     (What::CreateStory, "it is the first in the backlog, and has to be written first")

@@ -176,6 +176,8 @@ fn what_cannot_be_exchanged_safely_is_refused() {
     assert!(matches!(said(shared), Err(Refused::Unsafe { .. })), "{:?}", said(shared));
     let flow = said("development_status: {1-1-a: review, 1-2-b: review} # x").unwrap();
     assert_eq!(flow.text, "development_status: {1-1-a: done, 1-2-b: review} # x");
+    let zeros = "development_status:\n  epic-01: backlog\n  01-1-a: review\n";
+    assert_eq!(said(zeros).unwrap().text, zeros.replace("backlog", "in-progress").replace("review", "done"));
     assert!(matches!(said("development_status:\n  1-1-a: soon\n"), Err(Refused::NoState { line: 2, .. })));
     assert!(matches!(said("development_status:\n  1-1-b: done\n"), Err(Refused::Unknown { .. })));
     let wrong = moved(BOARD, &key("epic-1"), state("1-1-a", "review"), Way::Anyway);

@@ -198,10 +198,26 @@ impl<'a> Material<'a> {
         self.asked.borrow_mut().commands.entry(step).or_insert_with(|| self.told(step)).clone()
     }
 
-    fn told(&self, step: Step) -> String {
+    /// A step that nobody can run here, whatever documents there are.
+    pub fn uninstalled(&self, step: Step) -> Option<Problem> {
+        let root = self.layout.root.as_deref()?;
+        match self.command(step) {
+            Command::Missing { why, instead } => {
+                let what = format!("{step} cannot be run here: {why}");
+                Some(Problem::error("step-not-installed", root, what).todo(instead))
+            }
+            _ => None,
+        }
+    }
+
+    fn command(&self, step: Step) -> Command {
         let claude = self.layout.clients.iter().any(|client| client.name == "claude");
         let client = if claude || self.layout.clients.is_empty() { "claude-code" } else { "codex" };
-        match commands::of(self.layout, step, client, self.shelf) {
+        commands::of(self.layout, step, client, self.shelf)
+    }
+
+    fn told(&self, step: Step) -> String {
+        match self.command(step) {
             Command::Slash { text, .. } => text,
             Command::Text { prompt, .. } => prompt,
             Command::Missing { instead, .. } => instead,

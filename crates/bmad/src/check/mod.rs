@@ -120,6 +120,7 @@ pub fn run(input: &Input<'_>, step: Option<Step>) -> Report {
         Some(step) => needs::check(&material, step, &mut problems),
         None => (Vec::new(), None),
     };
+    problems.extend(step.and_then(|step| material.uninstalled(step)));
     weigh(&material, step, &mut problems);
     sort(&mut problems);
     let ready = missing.is_empty() && problems.iter().all(|problem| problem.weight < Weight::Error);

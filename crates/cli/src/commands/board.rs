@@ -1,6 +1,9 @@
 //! `tribunal board move KEY STATE`: a person moves something on the board, under the lock and along the arrows.
 
-use std::io::{Write, stdout};
+use std::{
+    io::{Write, stderr, stdout},
+    time::Duration,
+};
 
 use tribunal_bmad::{
     board::{
@@ -8,6 +11,7 @@ use tribunal_bmad::{
         edit::{Move, Refused, Way, moved},
     },
     keys::Key,
+    shelf::Shelf,
     story::{self, edit::set_status},
 };
 use tribunal_report::escaped;
@@ -23,6 +27,9 @@ use crate::{
     documents::{self, Moves},
     settings::nearest,
 };
+
+/// Nobody of ours holds a lock for as long as this.
+const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum What {
@@ -52,10 +59,27 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     let to = state(&key, &arguments.state)?;
     let way = if arguments.anyway { Way::Anyway } else { Way::Along };
     let path = bmad.board_path();
-    // Whether it may move is known before the story says anything; the board says it last.
-    write(&project, &path, (&key, to), way, true)?;
-    let story = follow(&project, &bmad, (&key, to), arguments.dry_run)?;
-    let moves = write(&project, &path, (&key, to), way, arguments.dry_run)?;
+    let moves = look(&bmad, &path, (&key, to), way)?;
+    let (mut story, mut left) = (None, None);
+    if let Some(from) = moves.iter().find(|one| one.key == key).map(|one| one.from) {
+        match follow(&project, &bmad, (&key, from, to), arguments.dry_run)? {
+            Followed::Yes(changed) => story = Some(changed),
+            Followed::LeftAlone { path, said } => left = Some((path, said)),
+            Followed::Nothing => {}
+        }
+    }
+    let moves = match arguments.dry_run {
+        true => moves,
+        // The board says it last; when it cannot, the story does not say it either.
+        false => {
+            write(&project, &path, (&key, to), way).inspect_err(|_| take_back(&project, story.as_ref()))?
+        }
+    };
+    let story = story.map(|changed| changed.path);
+    if let Some((path, said)) = left {
+        let note = format!("{path} says `{said}`, which is not what the board said; it stays as it is");
+        writeln!(stderr(), "[i] {}", escaped(&note))?;
+    }
     if context.json {
         let dry_run = arguments.dry_run;
         documents::print(&Moves { schema: "tribunal.board/1", path, moves, story, dry_run })?;
@@ -68,37 +92,76 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     if moves.is_empty() {
         writeln!(stdout(), "{key} is {to} already")?;
     }
-    for Move { key, from, to, line } in moves {
+    for Move { key, from, to, line, .. } in moves {
         let mark = if arguments.dry_run { "would move" } else { "✓" };
         writeln!(stdout(), "{}", escaped(&format!("{mark} {key}: {from} → {to} · {path}:{line}")))?;
     }
     Ok(0)
 }
 
-/// Has a story's own file say the same, where it says anything: the file that was changed.
+/// What came of a story's own file.
+enum Followed {
+    Yes(Changed),
+    /// It said something else than the board before: whose word holds is for a person to say.
+    LeftAlone {
+        path: String,
+        said: String,
+    },
+    /// It is not there, says nothing, or says it already.
+    Nothing,
+}
+
+/// A file as it was and as it is.
+struct Changed {
+    path: String,
+    old: String,
+    new: String,
+}
+
+/// Has a story's own file say the same, where it said what the board said.
 fn follow(
     project: &Project,
     bmad: &Bmad,
-    (key, to): (&Key, State),
+    (key, from, to): (&Key, State, State),
     dry_run: bool,
-) -> Result<Option<String>, Complaint> {
-    let (Key::Story(key), State::Story(to)) = (key, to) else { return Ok(None) };
-    let Some(path) = bmad.story_file(key) else { return Ok(None) };
-    let changed = edit(project, &path, |text| {
-        if story::read(&path, text).status.is_none_or(|line| line.status == Some(to)) {
-            return Ok((text.to_string(), false));
+) -> Result<Followed, Complaint> {
+    let (Key::Story(key), State::Story(from), State::Story(to)) = (key, from, to) else {
+        return Ok(Followed::Nothing);
+    };
+    let Some(path) = bmad.story_file(key) else { return Ok(Followed::Nothing) };
+    let change = |text: &str| -> Result<(String, Followed), story::edit::Refused> {
+        let stays = |followed: Followed| Ok((text.to_string(), followed));
+        let Some(line) = story::read(&path, text).status else { return stays(Followed::Nothing) };
+        if line.status == Some(to) {
+            return stays(Followed::Nothing);
+        }
+        if line.status != Some(from) {
+            return stays(Followed::LeftAlone { path: path.clone(), said: line.said });
         }
         let new = set_status(text, to)?;
-        Ok((if dry_run { text.to_string() } else { new }, true))
-    });
-    let changed = changed.map_err(|error: WriteError<story::edit::Refused>| match error {
-        WriteError::Refused { why, .. } => {
-            Complaint::new(NEGATIVE, format!("nothing was moved: {path} could not be changed: {}", why.why))
-                .todo(why.todo)
-        }
+        Ok((new.clone(), Followed::Yes(Changed { path: path.clone(), old: text.to_string(), new })))
+    };
+    let refused = |why: story::edit::Refused| {
+        Complaint::new(NEGATIVE, format!("nothing was moved: {path} could not be changed: {}", why.why))
+            .todo(why.todo)
+    };
+    if dry_run {
+        return match bmad.shelf.read(&path) {
+            Ok(Some(text)) => change(&text).map(|(_, followed)| followed).map_err(refused),
+            _ => Ok(Followed::Nothing),
+        };
+    }
+    edit(project, &path, change).map_err(|error| match error {
+        WriteError::Refused { why, .. } => refused(why),
         other => unwritten(&other),
-    })?;
-    Ok(changed.then_some(path))
+    })
+}
+
+/// A story whose board could not be moved says again what it said, unless somebody has written into it since.
+fn take_back(project: &Project, changed: Option<&Changed>) {
+    let Some(Changed { path, old, new }) = changed else { return };
+    let back = |text: &str| Ok::<_, ()>((if text == new { old.clone() } else { text.to_string() }, ()));
+    let _ = edit(project, path, back);
 }
 
 fn state(key: &Key, said: &str) -> Result<State, Complaint> {
@@ -113,17 +176,20 @@ fn state(key: &Key, said: &str) -> Result<State, Complaint> {
     })
 }
 
-fn write(
-    project: &Project,
-    path: &str,
-    (key, to): (&Key, State),
-    way: Way,
-    dry_run: bool,
-) -> Result<Vec<Move>, Complaint> {
+/// What would move; nothing is locked and nothing is written.
+fn look(bmad: &Bmad, path: &str, (key, to): (&Key, State), way: Way) -> Result<Vec<Move>, Complaint> {
+    let text = match bmad.shelf.read(path) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Err(unwritten(&WriteError::<()>::Missing { path: path.to_string() })),
+        Err(why) => return Err(unwritten(&WriteError::<()>::Unreadable { path: path.to_string(), why })),
+    };
+    moved(&text, key, to, way).map(|out| out.moves).map_err(|why| refused(path, why))
+}
+
+fn write(project: &Project, path: &str, (key, to): (&Key, State), way: Way) -> Result<Vec<Move>, Complaint> {
     let done = edit(project, path, |text| {
         let out = moved(text, key, to, way)?;
-        // Nothing is written when nothing changes.
-        Ok((if dry_run { text.to_string() } else { out.text }, out.moves))
+        Ok((out.text, out.moves))
     });
     done.map_err(|error| match error {
         WriteError::Refused { why, .. } => refused(path, why),
@@ -146,6 +212,9 @@ pub(crate) fn unwritten<E>(error: &WriteError<E>) -> Complaint {
                 Some(_) if holder.is_dead() => {
                     complaint.todo("again in half a minute; a dead holder's lock is cleared then")
                 }
+                Some(_) if holder.age >= LONG => complaint
+                    .why("It may be of another container, where this one cannot see whether it lives.")
+                    .todo(format!("see who writes the file; if nobody does: rm {lock}")),
                 Some(_) => complaint.todo("again when it is done"),
                 None => complaint
                     .why("Only its maker knows whether it is still needed.")

@@ -143,9 +143,9 @@ fn settings_file(file: &Path, context: &Context) -> Result<u8, Complaint> {
 
 fn text_of(file: &Path, context: &Context) -> Result<String, Complaint> {
     if file.as_os_str() == "-" {
-        let mut text = String::new();
-        stdin().read_to_string(&mut text)?;
-        Ok(text)
+        let mut bytes = Vec::new();
+        stdin().read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     } else {
         let path = context.path(file);
         let bytes = fs::read(&path).map_err(|cause| {

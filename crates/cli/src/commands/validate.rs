@@ -132,12 +132,18 @@ fn verdict(report: &Report, step: Option<Step>) -> String {
         number(of(Weight::Note), "note", "notes"),
     ];
     let about = step.map(|step| format!(" for {step}")).unwrap_or_default();
+    let clean = report.problems.iter().all(|problem| problem.weight == Weight::Note);
     let word = match (report.ready, step) {
-        (true, None) => "✓ nothing is wrong",
+        (true, None) if clean => "✓ nothing is wrong",
+        (true, None) => "✓ nothing stands in the way",
         (true, Some(_)) => "✓ ready",
         (false, _) => "✗ NOT READY",
     };
-    format!("{word}{about}: {}", counts.join(", "))
+    let missing = match report.missing.len() {
+        0 => String::new(),
+        missing => format!("{missing} missing, "),
+    };
+    format!("{word}{about}: {missing}{}", counts.join(", "))
 }
 
 fn number(count: usize, one: &str, several: &str) -> String {

@@ -178,7 +178,10 @@ fn all_there(
 fn is_none(error: &ChangeError) -> bool {
     matches!(
         error,
-        ChangeError::AllLeftOut { .. } | ChangeError::Git(GitError::NoRepository { .. } | GitError::NoGit)
+        ChangeError::Unknown { .. }
+            | ChangeError::Shallow { .. }
+            | ChangeError::AllLeftOut { .. }
+            | ChangeError::Git(GitError::NoRepository { .. } | GitError::NoGit)
     )
 }
 
