@@ -7,6 +7,7 @@
 mod bench;
 mod bmad;
 mod clients;
+mod fuzz;
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode, Stdio};
@@ -50,6 +51,11 @@ const COMMANDS: &[Chore] = &[
         name: "bmad",
         about: "the tests with trees of real BMAD versions; --install-only, names of some of them",
         run: bmad::run,
+    },
+    Chore {
+        name: "fuzz",
+        about: "random bytes against everything that reads files and answers; --seconds N for each target, names of some",
+        run: fuzz::run,
     },
     Chore { name: "help", about: "this list", run: help },
 ];

@@ -12,7 +12,7 @@ use proc_macro2::TokenStream;
 
 use crate::Breach;
 
-/// One Rust source of `crates/` or `xtask/`.
+/// One Rust source of `crates/`, `xtask/` or `fuzz/`.
 pub struct Source {
     pub path: String,
     pub text: String,
@@ -57,7 +57,7 @@ impl Source {
 
 /// A Rust file that is code of ours. Below a `fixtures` folder it is data, unless that folder is itself inside `src`.
 fn is_own_source(path: &str) -> bool {
-    let ours = path.starts_with("crates/") || path.starts_with("xtask/");
+    let ours = ["crates/", "xtask/", "fuzz/"].iter().any(|folder| path.starts_with(folder));
     let data = path.split('/').find(|part| ["src", "fixtures"].contains(part)) == Some("fixtures");
     ours && has_extension(path, "rs") && !data
 }
@@ -126,6 +126,7 @@ mod tests {
         assert!(is_own_source("crates/core/src/lib.rs"));
         assert!(is_own_source("crates/testkit/src/fixtures/mod.rs"));
         assert!(is_own_source("xtask/tests/architecture.rs"));
+        assert!(is_own_source("fuzz/fuzz_targets/menu.rs"));
         assert!(!is_own_source("crates/bmad/tests/fixtures/old/src/main.rs"));
         assert!(!is_own_source("docs/example.rs"));
     }

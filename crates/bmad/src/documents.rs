@@ -355,7 +355,7 @@ fn candidate(folder: &str, main: &str, files: &[String], form: Form) -> Candidat
 }
 
 /// The file that stands for a folder of parts.
-fn main_of<'f>(kind: Kind, files: &'f [String]) -> Option<&'f str> {
+fn main_of(kind: Kind, files: &[String]) -> Option<&str> {
     let index = files.iter().find(|name| name.eq_ignore_ascii_case("index.md"));
     let exact = files.iter().find(|name| is_exact(kind, name));
     index.or(exact).or_else(|| files.first()).map(String::as_str)

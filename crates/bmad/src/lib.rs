@@ -5,9 +5,11 @@
 //! nothing else. What cannot be read is a [`problem`], never a failure; files come from a [`shelf`].
 
 pub mod board;
+pub mod check;
 pub mod commands;
 pub mod config;
 mod csv;
+pub mod deferred;
 pub mod documents;
 pub mod epics;
 pub mod field;
@@ -20,6 +22,7 @@ pub mod page;
 pub mod paths;
 pub mod problem;
 pub mod quick;
+pub mod retro;
 pub mod roster;
 pub mod shelf;
 pub mod specs;

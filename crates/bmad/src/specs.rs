@@ -3,6 +3,7 @@
 //!
 //! How far a story is stands in its own spec file, never in `stories.yaml`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// The states of a spec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpecStatus {
     Draft,
@@ -282,4 +283,139 @@ fn result(page: &Page<'_>) -> Option<RunResult> {
         }
     }
     Some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn drawn(text: &str) -> String {
+        let Stories { stories, problems } = read("stories.yaml", text);
+        let one = |story: SpecStory| {
+            let SpecStory { id, title, spec_checkpoint, done_checkpoint, invoke_dev_with, line, .. } = story;
+            format!("{line} {id} {title:?} {spec_checkpoint} {done_checkpoint} {invoke_dev_with:?}")
+        };
+        let problems =
+            problems.iter().map(|problem| format!("{:?} {} {problem}", problem.weight, problem.rule));
+        stories.into_iter().map(one).chain(problems).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_stories_of_a_spec_in_their_order_and_what_breaks_them() {
+        let good = "- id: \"1\"\n  title: Limit\n  description: >-\n    Put a limit\n    in front.\n  spec_checkpoint: true\n  invoke_dev_with: use it\n\
+                    - id: \"2\"\n  title: Show\n  description: x\n";
+        insta::assert_snapshot!(drawn(good), @r#"
+        1 1 "Limit" true false "use it"
+        8 2 "Show" false false ""
+        "#);
+        let bad = "- id: 1\n  title: a\n  description: b\n  status: done\n- id: \"3\"\n  title: a\n- id: \"3-2\"\n  title: a\n  description: b\n\
+                   - id: \"3-2\"\n  title: a\n  description: b\n- id: \"a/b\"\n  title: a\n  description: b\n- text\n";
+        insta::assert_snapshot!(drawn(bad), @r#"
+        1 1 "a" false false ""
+        5 3 "a" false false ""
+        7 3-2 "a" false false ""
+        10 3-2 "a" false false ""
+        13 a/b "a" false false ""
+        Warning stories-id-number stories.yaml:1: the id 1 is not quoted
+        Warning stories-status stories.yaml:4: a status stands here
+        Error stories-incomplete stories.yaml:5: this story has no description
+        Error stories-id-odd stories.yaml:13: the id "a/b" has '/'; letters, digits and dashes are allowed
+        Error stories-incomplete stories.yaml:16: this story has no id, no title, no description
+        Error stories-id-twice stories.yaml:10: the id "3-2" stands on line 7 already
+        Error stories-id-prefix stories.yaml:7: the ids "3" and "3-2" cannot be told apart by their files
+        Error stories-id-prefix stories.yaml:10: the ids "3" and "3-2" cannot be told apart by their files
+        "#);
+        assert_eq!(
+            drawn("stories:\n  - id: 1\n"),
+            "Error stories-no-list stories.yaml:1: this is no list of stories"
+        );
+        assert_eq!(drawn(""), "");
+    }
+
+    #[test]
+    fn a_spec_file_says_how_far_it_is_and_why_it_stopped() {
+        let text = "---\ntitle: 'T'\ntype: 'bugfix' # x\nstatus: 'blocked'\nreview_loop_iteration: 2\nfollowup_review_recommended: true\n\
+                    context: ['{project-root}/docs/a.md']\nwarnings: [oversized]\ndeferred:\n  - summary: >-\n      old one\n    evidence: |-\n      seen\n\
+                    \x20   location: src/a.rs:4\n    severity: medium (unverified)\n---\n\n## Intent\n\n## Auto Run Result\n\nStatus: blocked\n\
+                    Blocking condition: `intent gap`\n\nStatus: no\n";
+        insta::assert_debug_snapshot!(spec("s.md", text), @r#"
+        Spec {
+            title: Some(
+                "T",
+            ),
+            kind: Some(
+                "bugfix",
+            ),
+            created: None,
+            status: Some(
+                Blocked,
+            ),
+            route: None,
+            review_loop_iteration: Some(
+                2,
+            ),
+            followup_review_recommended: Some(
+                true,
+            ),
+            context: [
+                "{project-root}/docs/a.md",
+            ],
+            warnings: [
+                "oversized",
+            ],
+            deferred: [
+                Deferred {
+                    summary: "old one",
+                    evidence: "seen",
+                    place: Some(
+                        "src/a.rs:4",
+                    ),
+                    severity: Some(
+                        "medium (unverified)",
+                    ),
+                    line: 10,
+                },
+            ],
+            result: Some(
+                RunResult {
+                    status: Some(
+                        Said {
+                            text: "blocked",
+                            line: 22,
+                        },
+                    ),
+                    blocking_condition: Some(
+                        Said {
+                            text: "intent gap",
+                            line: 23,
+                        },
+                    ),
+                    line: 20,
+                },
+            ),
+            problems: [],
+        }
+        "#);
+        let result = spec(
+            "r.md",
+            "---\nstatus: done\n---\n# BMad Build Auto Result\n\nStatus: done\nBlocking condition:\n",
+        )
+        .result;
+        assert_eq!(
+            result.map(|result| (result.status.map(|said| said.text), result.blocking_condition)),
+            Some((Some("done".into()), None))
+        );
+        assert_eq!(spec("s.md", "---\nstatus: review\n---\n").problems[0].rule, "spec-status-unknown");
+        assert_eq!(spec("s.md", "---\nstatus: [\n---\n").problems[0].rule, "front-matter-broken");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_falling_over(text in "(?s)(---\n)?.{0,120}") {
+            let _ = read("x", &text);
+            let _ = spec("x", &text);
+        }
+    }
 }

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::page::{Kind, Line, Page, plain};
@@ -16,7 +17,7 @@ pub fn criteria(text: &str) -> Vec<String> {
 }
 
 /// One acceptance criterion, where it stands and the number it is known by.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Criterion {
     /// The one it gives itself (`3. …`, `AC3: …`), else its place in the list.
     pub number: u32,

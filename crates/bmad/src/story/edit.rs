@@ -1,1 +1,444 @@
-//! Changes a story's file.
+//! Changes a story's file: its status, a task's box, the list of files, what a review leaves to do. Only the bytes that are
+//! meant change; the rest keeps its line ends, tabs and spaces.
+//!
+//! Every change is read again before it is given back: where the file would not say what was meant, or would say anything else
+//! otherwise than before, nothing is changed and the reason is told. Doing the same twice changes nothing the second time.
+//! Whether a status may follow another is the board's to say.
+
+use super::{Dialect, FollowUp, FollowUpKind, Story, record, status, tasks};
+use crate::{
+    keys::StoryStatus,
+    page::{Page, Section, spliced},
+    specs::SpecStatus,
+    yaml,
+};
+
+/// Why a file stays as it is, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    pub why: String,
+    pub todo: String,
+}
+
+impl Refused {
+    fn new(why: impl Into<String>, todo: impl Into<String>) -> Refused {
+        Refused { why: why.into(), todo: todo.into() }
+    }
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; {}", self.why, self.todo)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Something to leave to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFollowUp {
+    pub kind: FollowUpKind,
+    /// One line; what breaks lines is made a space.
+    pub text: String,
+    /// `file:line`.
+    pub place: Option<String>,
+    /// Ticked at once, as what is deferred is.
+    pub done: bool,
+}
+
+type Edit = (std::ops::Range<usize>, String);
+
+/// Sets the status, in the body, in the front matter, or in both where both have one.
+pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
+    let page = Page::of(text);
+    let front = page.front_matter().map(yaml::parse).transpose().map_err(|broken| {
+        Refused::new(format!("the front matter cannot be read: {}", broken.what), "mend it and try again")
+    })?;
+    let word = match front.as_ref().is_some_and(is_spec) {
+        true => SpecStatus::from(to).as_str(),
+        false => to.as_str(),
+    };
+    let mut edits: Vec<Edit> = Vec::new();
+    let at = page.front.clone().map_or(0, |range| range.start);
+    let in_front = front.as_ref().and_then(|front| front.get("status"));
+    if let Some(node) = in_front.filter(|node| node.text().and_then(StoryStatus::parse) != Some(to)) {
+        edits.push(front_edit(text, at, node, word)?);
+    }
+    let body = status::in_body(&page);
+    match body.as_slice() {
+        [] if in_front.is_none() => edits.push(new_status(&page, word)),
+        [] => {}
+        [first, others @ ..] => {
+            if let Some(other) = others.iter().find(|other| other.line.status != first.line.status) {
+                let why = format!(
+                    "lines {} and {} both have a status, and not the same",
+                    first.line.line, other.line.line
+                );
+                return Err(Refused::new(why, "take one of them out"));
+            }
+            edits.extend(body.iter().filter(|spot| spot.line.status != Some(to)).map(|spot| {
+                let glued = spot.bytes.is_empty() && text[..spot.bytes.start].ends_with(':');
+                (spot.bytes.clone(), if glued { format!(" {word}") } else { word.to_string() })
+            }));
+        }
+    }
+    let new = spliced(text, &edits);
+    checked(text, new, |before, after| {
+        let is = after.status.as_ref().and_then(|line| line.status);
+        // A spec has no word of its own for what only boards have.
+        let as_spec = after.status.as_ref().and_then(|line| line.spec) == Some(SpecStatus::from(to));
+        before.status = after.status.clone();
+        let differ = after.problems.iter().any(|problem| problem.rule == "story-status-differs");
+        (is == Some(to) || as_spec) && !differ
+    })
+}
+
+/// A spec's front matter has other words: `bmad-build-auto` stops at `review`.
+fn is_spec(front: &yaml::Node) -> bool {
+    const OWN: [&str; 5] =
+        ["review_loop_iteration", "followup_review_recommended", "route", "baseline_revision", "type"];
+    let word = front.get("status").and_then(yaml::Node::text).and_then(SpecStatus::parse);
+    let only_specs = matches!(word, Some(SpecStatus::Draft | SpecStatus::InReview | SpecStatus::Blocked));
+    only_specs || OWN.iter().any(|key| front.get(key).is_some())
+}
+
+/// The status in the front matter, in the quotes it has.
+fn front_edit(text: &str, at: usize, node: &yaml::Node, word: &str) -> Result<Edit, Refused> {
+    let odd =
+        || Refused::new("the status in the front matter is no plain word", "write it as `status: done`");
+    if matches!(node.form, yaml::Form::Nothing) {
+        return Err(Refused::new(
+            "the front matter has `status:` and nothing behind it",
+            "write a status there",
+        ));
+    }
+    let span = node.span.clone().filter(|_| node.text().is_some()).ok_or_else(odd)?;
+    let bytes = at + span.start..at + span.end;
+    let old = text.get(bytes.clone()).ok_or_else(odd)?;
+    if old.contains('\n') {
+        return Err(odd());
+    }
+    let new = match old.chars().next() {
+        Some(quote @ ('"' | '\'')) => format!("{quote}{word}{quote}"),
+        _ => word.to_string(),
+    };
+    Ok((bytes, new))
+}
+
+/// Under the title, as the template has it; else at the top.
+fn new_status(page: &Page<'_>, word: &str) -> Edit {
+    let end = page.line_end();
+    let title = page.lines.iter().position(|line| line.heading().is_some_and(|(level, _)| level == 1));
+    if let Some(title) = title {
+        return insertion(page, title + 1, &[format!("{end}Status: {word}")]);
+    }
+    let top =
+        page.lines.iter().position(|line| line.kind != crate::page::Kind::Front).unwrap_or(page.lines.len());
+    let gap = if page.lines.get(top).is_none_or(crate::page::Line::is_blank) { "" } else { end };
+    let (range, new) = insertion(page, top, &[format!("Status: {word}")]);
+    (range, format!("{new}{gap}"))
+}
+
+/// Ticks a task, or takes the tick away.
+pub fn tick(text: &str, task: &str, done: bool) -> Result<String, Refused> {
+    let page = Page::of(text);
+    let read = tasks::read(&page);
+    let mut line = None;
+    let mut all = 0;
+    tasks::walk(&read, &mut |one| {
+        all += 1;
+        if one.id == task {
+            line = Some(one.line);
+        }
+    });
+    let line = line.ok_or_else(|| {
+        Refused::new(
+            format!("there is no task {task}; the story has {all}"),
+            "see them with `tribunal inspect story`",
+        )
+    })?;
+    let new = ticked(text, &page, line, done)?;
+    checked(text, new, |before, after| {
+        let mut is = false;
+        tasks::walk_mut(&mut before.tasks, &mut |one| {
+            if one.id == task {
+                one.done = done;
+            }
+        });
+        tasks::walk(&after.tasks, &mut |one| is |= one.id == task && one.done == done);
+        is
+    })
+}
+
+/// Ticks what a review left to do, by its line; a review's own list of action items is ticked with it.
+pub fn tick_follow_up(text: &str, line: usize, done: bool) -> Result<String, Refused> {
+    let page = Page::of(text);
+    let before = record::follow_ups(&page);
+    let Some(item) = before.iter().find(|item| item.line == line) else {
+        let why = format!("nothing that a review left stands on line {line}");
+        return Err(Refused::new(why, "see what is left with `tribunal inspect story`"));
+    };
+    let mut edits = Vec::new();
+    for line in record::lines_of(&page, item) {
+        edits.extend(tick_edit(&page, line, done)?);
+    }
+    let new = spliced(text, &edits);
+    checked(text, new, |before, after| {
+        before.follow_ups.iter_mut().filter(|item| item.line == line).for_each(|item| item.done = done);
+        after.follow_ups.iter().any(|item| item.line == line && item.done == done)
+    })
+}
+
+fn ticked(text: &str, page: &Page<'_>, line: usize, done: bool) -> Result<String, Refused> {
+    let edit = tick_edit(page, line, done)?;
+    Ok(spliced(text, edit.as_slice()))
+}
+
+/// None: the box says so already.
+fn tick_edit(page: &Page<'_>, line: usize, done: bool) -> Result<Option<Edit>, Refused> {
+    let gone = || Refused::new(format!("line {line} has no box"), "read the file again");
+    let at = page.lines.get(line.saturating_sub(1)).ok_or_else(gone)?;
+    let item = tasks::boxed(at).ok_or_else(gone)?;
+    let mark = if done { "x" } else { " " };
+    Ok((item.done != done).then(|| (item.inside.0..item.inside.1, mark.to_string())))
+}
+
+/// Adds files to the list, those that it has left out. A list that is missing is made where the template has it.
+pub fn add_files(text: &str, files: &[&str]) -> Result<String, Refused> {
+    let page = Page::of(text);
+    let known = record::files(&page);
+    let mut new: Vec<&str> = Vec::new();
+    for file in files {
+        let odd = file.trim() != *file || file.is_empty() || file.contains(['\n', '\r', '`']);
+        if odd || file.contains("://") {
+            return Err(Refused::new(
+                format!("{file:?} is no path that a list can hold"),
+                "name a file of the project",
+            ));
+        }
+        if !known.iter().any(|said| said.text == *file) && !new.contains(file) {
+            new.push(file);
+        }
+    }
+    if new.is_empty() {
+        return Ok(text.to_string());
+    }
+    let edit = match record::file_section(&page) {
+        Some(section) => in_list(&page, &section, &new),
+        None => new_list(&page, &new),
+    };
+    checked(text, spliced(text, &[edit]), |before, after| {
+        let added = after.files.split_off(before.files.len().min(after.files.len()));
+        added.iter().map(|said| said.text.as_str()).eq(new.iter().copied())
+    })
+}
+
+/// Behind the last file, written as that is.
+fn in_list(page: &Page<'_>, section: &Section<'_>, files: &[&str]) -> Edit {
+    let lines = &page.lines[section.lines.clone()];
+    let last = lines.iter().rposition(|line| record::file_of(line).is_some());
+    let (at, lead, quoted) = match last.and_then(|last| Some((last, lines.get(last)?))) {
+        Some((last, line)) => {
+            let item = line.text.trim_start_matches([' ', '\t']);
+            let indent = &line.text[..line.text.len() - item.len()];
+            let bullet = item.chars().next().filter(|c| matches!(c, '-' | '*' | '+')).unwrap_or('-');
+            (section.lines.start + last + 1, format!("{indent}{bullet} "), line.text.contains('`'))
+        }
+        None => {
+            // Under the heading, or under the remark that there are none.
+            let filled = lines.iter().take_while(|line| line.heading().is_none()).enumerate();
+            let said = filled.filter(|(_, line)| !line.is_blank()).map(|(index, _)| index + 1).last();
+            let at = section.lines.start + said.unwrap_or(0);
+            return insertion(page, at, &with_gap(page, at, listed(files, "- ", false)));
+        }
+    };
+    insertion(page, at, &listed(files, &lead, quoted))
+}
+
+fn listed(files: &[&str], lead: &str, quoted: bool) -> Vec<String> {
+    // A path with a space is none without its quotes.
+    let one = |file: &&str| match quoted || record::bare_path(file) != Some(file) {
+        true => format!("{lead}`{file}`"),
+        false => format!("{lead}{file}"),
+    };
+    files.iter().map(one).collect()
+}
+
+/// At the end of `Dev Agent Record`; without one, before what reviews add behind it.
+fn new_list(page: &Page<'_>, files: &[&str]) -> Edit {
+    let mut lines = listed(files, "- ", false);
+    let heading = |lines: &mut Vec<String>, title: &str| {
+        lines.splice(0..0, [title.to_string(), String::new()]);
+    };
+    if let Some(record) = page.section(|title| title == "dev agent record") {
+        heading(&mut lines, &format!("{} File List", "#".repeat((record.level + 1).min(6))));
+        let at = trimmed_end(page, record.lines.start, record.lines.end);
+        return insertion(page, at, &with_gap(page, at, lines));
+    }
+    heading(&mut lines, "### File List");
+    heading(&mut lines, "## Dev Agent Record");
+    let behind =
+        page.section(|title| title.starts_with("change log") || title.starts_with("senior developer review"));
+    let end = behind.map_or(page.lines.len(), |section| section.heading);
+    let at = trimmed_end(page, 0, end);
+    insertion(page, at, &with_gap(page, at, lines))
+}
+
+/// Adds what a review leaves to do, in its dialect; what stands there already, ticked or not, is not added again.
+pub fn add_follow_ups(text: &str, dialect: Dialect, items: &[NewFollowUp]) -> Result<String, Refused> {
+    let page = Page::of(text);
+    let mut known = record::follow_ups(&page);
+    let mut lines = Vec::new();
+    for item in items {
+        let line = written(dialect, item);
+        let read = record::item(&line).filter(|read| {
+            let placed = item.place.is_none() || read.place == item.place;
+            !read.text.is_empty() && read.kind.as_ref() == Some(&item.kind) && placed
+        });
+        let Some(read) = read else {
+            let why = format!("{line:?} would not be read again as it is meant");
+            return Err(Refused::new(why, "say it in plain words, and the place as file:line"));
+        };
+        if !known.iter().any(|other| other.text == read.text && other.place == read.place) {
+            known.push(read);
+            lines.push(line);
+        }
+    }
+    if lines.is_empty() {
+        return Ok(text.to_string());
+    }
+    let count = lines.len();
+    let edit = follow_up_edit(&page, dialect, lines);
+    checked(text, spliced(text, &[edit]), |before, after| {
+        let old = |item: &FollowUp| before.follow_ups.iter().any(|other| same(other, item));
+        let (old, new): (Vec<FollowUp>, Vec<FollowUp>) =
+            std::mem::take(&mut after.follow_ups).into_iter().partition(old);
+        after.follow_ups = old;
+        let wanted = &known[known.len() - count..];
+        new.len() == count
+            && new.iter().zip(wanted).all(|(new, wanted)| same(new, wanted) && new.dialect == dialect)
+    })
+}
+
+fn same(one: &FollowUp, other: &FollowUp) -> bool {
+    one.text == other.text && one.place == other.place && one.kind == other.kind
+}
+
+/// Behind the last of its section; a section that is missing is made at the end of the tasks.
+fn follow_up_edit(page: &Page<'_>, dialect: Dialect, mut lines: Vec<String>) -> Edit {
+    let (start, title) = match dialect {
+        Dialect::AiReview => ("review follow", "Review Follow-ups (AI)"),
+        Dialect::Findings => ("review finding", "Review Findings"),
+    };
+    if let Some(section) = page.section(|title| title.starts_with(start)) {
+        let inside = &page.lines[section.lines.clone()];
+        let last = inside.iter().rposition(|line| tasks::boxed(line).is_some());
+        let at = section.lines.start + last.map_or(0, |last| last + 1);
+        let lines = if last.is_some() { lines } else { with_gap(page, at, lines) };
+        return insertion(page, at, &lines);
+    }
+    let section = page.sections().into_iter().find(|section| tasks::is_tasks(section.title));
+    let (level, from, end) = match &section {
+        Some(section) => ((section.level + 1).min(6), section.lines.start, section.lines.end),
+        // Before what agents write down of their work; without any of it, at the end.
+        None => {
+            let own = ["dev notes", "dev agent record", "change log", "senior developer review"];
+            let next = page.section(|title| own.iter().any(|start| title.starts_with(start)));
+            let level = if tasks::items(page).is_empty() { 3 } else { 2 };
+            (level, 0, next.map_or(page.lines.len(), |section| section.heading))
+        }
+    };
+    lines.splice(0..0, [format!("{} {title}", "#".repeat(level)), String::new()]);
+    // Tasks that stand elsewhere would be none beside a section of that name.
+    if section.is_none() && level == 3 {
+        lines.splice(0..0, ["## Tasks / Subtasks".to_string(), String::new()]);
+    }
+    let at = trimmed_end(page, from, end);
+    insertion(page, at, &with_gap(page, at, lines))
+}
+
+fn written(dialect: Dialect, item: &NewFollowUp) -> String {
+    let box_ = if item.done { "[x]" } else { "[ ]" };
+    let text: Vec<&str> = item.text.split_whitespace().collect();
+    let place = item.place.as_ref().map(|place| format!(" [{place}]")).unwrap_or_default();
+    let tag = match dialect {
+        Dialect::AiReview => "AI-Review",
+        Dialect::Findings => "Review",
+    };
+    format!("- {box_} [{tag}][{}] {}{place}", item.kind.label(), text.join(" "))
+}
+
+/// The index behind the last line that says something.
+fn trimmed_end(page: &Page<'_>, from: usize, end: usize) -> usize {
+    let inside = page.lines.get(from..end).unwrap_or_default();
+    from + inside.iter().rposition(|line| !line.is_blank()).map_or(0, |last| last + 1)
+}
+
+/// With an empty line before, where the line before says something.
+fn with_gap(page: &Page<'_>, at: usize, mut lines: Vec<String>) -> Vec<String> {
+    if at.checked_sub(1).and_then(|before| page.lines.get(before)).is_some_and(|line| !line.is_blank()) {
+        lines.insert(0, String::new());
+    }
+    lines
+}
+
+/// Whole lines before the line of this index; the last line gets the end it lacks.
+fn insertion(page: &Page<'_>, index: usize, lines: &[String]) -> Edit {
+    let end = page.line_end();
+    let at = page.lines.get(index).map_or(page.text.len(), |line| line.start);
+    let open = at == page.text.len() && !page.text.is_empty() && !page.text.ends_with('\n') && index > 0;
+    let mut new = lines.join(end);
+    if open {
+        new.insert_str(0, end);
+    } else {
+        new.push_str(end);
+    }
+    (at..at, new)
+}
+
+/// Gives the new text if it says what was meant and, but for that, what the old one said. `meant` makes the two readings equal
+/// where they are to differ, and tells whether what was meant is there.
+fn checked(
+    old: &str,
+    new: String,
+    meant: impl FnOnce(&mut Story, &mut Story) -> bool,
+) -> Result<String, Refused> {
+    let mut before = super::read("", old);
+    let mut after = super::read("", &new);
+    let is_meant = meant(&mut before, &mut after);
+    if is_meant && bare(before) == bare(after) {
+        return Ok(new);
+    }
+    Err(Refused::new(
+        "the changed file would not say what was meant",
+        "change it by hand; its form is too unusual",
+    ))
+}
+
+/// Without lines, which may move, and without problems, which tell of lines.
+fn bare(mut story: Story) -> Story {
+    story.problems.clear();
+    tasks::walk_mut(&mut story.tasks, &mut |task| task.line = 0);
+    story.criteria.iter_mut().for_each(|one| one.line = 0);
+    story.files.iter_mut().chain(&mut story.title).chain(&mut story.outcome).for_each(|said| said.line = 0);
+    story.follow_ups.iter_mut().for_each(|one| one.line = 0);
+    story.status.iter_mut().for_each(|status| status.line = 0);
+    story
+}
+
+/// The word for people and files.
+impl FollowUpKind {
+    pub fn label(&self) -> String {
+        match self {
+            FollowUpKind::Decision => "Decision".into(),
+            FollowUpKind::Patch => "Patch".into(),
+            FollowUpKind::Defer => "Defer".into(),
+            FollowUpKind::Other(word) => word.clone(),
+            FollowUpKind::Severity(severity) => {
+                let word = severity.as_str();
+                let first = word.chars().next().map(|c| c.to_ascii_uppercase());
+                first.into_iter().chain(word.chars().skip(1)).collect()
+            }
+        }
+    }
+}

@@ -10,6 +10,7 @@ mod record;
 mod status;
 mod tasks;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::finding::Severity;
 
@@ -26,14 +27,14 @@ use crate::{
 };
 
 /// Something that stands in the file, and its line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Said {
     pub text: String,
     pub line: usize,
 }
 
 /// What a story's file says.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Story {
     /// From the file's name, else from the title.
     pub key: Option<StoryKey>,
@@ -55,7 +56,7 @@ pub struct Story {
 }
 
 /// Something a review left to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FollowUp {
     pub dialect: Dialect,
     pub done: bool,
@@ -70,7 +71,7 @@ pub struct FollowUp {
 }
 
 /// How a review writes what is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
     /// `### Review Follow-ups (AI)`: `- [ ] [AI-Review][High] …`.
@@ -79,7 +80,7 @@ pub enum Dialect {
     Findings,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FollowUpKind {
     Severity(Severity),

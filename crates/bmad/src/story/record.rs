@@ -28,8 +28,12 @@ pub(super) fn file_of<'t>(line: &Line<'t>) -> Option<&'t str> {
     if !line.is_prose() || line.heading().is_some() {
         return None;
     }
-    let text = line.text.trim();
-    let item = item_of(text);
+    bare_path(line.text)
+}
+
+/// The path in a line's text.
+pub(super) fn bare_path(text: &str) -> Option<&str> {
+    let item = item_of(text.trim());
     if let Some((_, rest)) = item.split_once('`')
         && let Some((quoted, _)) = rest.split_once('`')
     {
@@ -37,10 +41,8 @@ pub(super) fn file_of<'t>(line: &Line<'t>) -> Option<&'t str> {
         return (!quoted.is_empty() && !quoted.contains("://")).then_some(quoted);
     }
     // `**New:** a`, `Modified: a`, `[NEW] a`: what comes before the path says what happened to it.
-    let item = item.trim_start_matches(['*', '_', '[']);
-    let words = item
-        .split_whitespace()
-        .map(|word| word.trim_matches(['*', '_', ',', ';', ':', '(', ')', '[', ']', '"', '\'']));
+    const AROUND: [char; 11] = ['*', '_', ',', ';', ':', '(', ')', '[', ']', '"', '\''];
+    let words = item.split_whitespace().map(|word| word.trim_matches(AROUND));
     let mut words = words.filter(|word| !word.is_empty() && !is_deed(word));
     words.next().filter(|word| is_path(word))
 }
@@ -87,7 +89,7 @@ pub(super) fn follow_ups(page: &Page<'_>) -> Vec<FollowUp> {
         }
         let section = above.last().and_then(|(_, dialect)| *dialect);
         let Some(item) = boxed(line) else { continue };
-        let read = tagged(item.text).or_else(|| section.map(|dialect| untagged(dialect, item.text)));
+        let read = tagged(item.text).or_else(|| section.map(|dialect| parts(dialect, item.text)));
         let Some(read) = read else { continue };
         let follow_up = read.whole(&item);
         // A review's own list of action items repeats what stands with the tasks.
@@ -96,6 +98,23 @@ pub(super) fn follow_ups(page: &Page<'_>) -> Vec<FollowUp> {
         }
     }
     found
+}
+
+/// The lines that say what an item says: its own, and where a review repeats it.
+pub(super) fn lines_of(page: &Page<'_>, item: &FollowUp) -> Vec<usize> {
+    let boxes = page.lines.iter().filter_map(boxed);
+    let same = boxes.filter(|found| {
+        let read = tagged(found.text).unwrap_or_else(|| parts(item.dialect, found.text));
+        read.text == item.text && read.place == item.place && (found.line == item.line || read.kind.is_some())
+    });
+    same.map(|found| found.line).collect()
+}
+
+/// A single line, read as an item.
+pub(super) fn item(line: &str) -> Option<FollowUp> {
+    let page = Page::of(line);
+    let found = boxed(page.lines.first()?).filter(|_| page.lines.len() == 1)?;
+    tagged(found.text).map(|read| read.whole(&found))
 }
 
 /// What a section of this title holds.
@@ -136,10 +155,6 @@ pub(super) fn tagged(text: &str) -> Option<Read> {
         _ => return None,
     };
     Some(parts(dialect, rest))
-}
-
-fn untagged(dialect: Dialect, text: &str) -> Read {
-    parts(dialect, text)
 }
 
 fn parts(dialect: Dialect, text: &str) -> Read {

@@ -3,8 +3,10 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::tasks;
 use crate::{
     keys::StoryStatus,
     page::{Line, Page, plain},
@@ -14,7 +16,7 @@ use crate::{
 };
 
 /// The status and where it stands. Where body and front matter both have one, this is the body's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StatusLine {
     /// As it is written, without emphasis.
     pub said: String,
@@ -27,7 +29,7 @@ pub struct StatusLine {
     pub spec: Option<SpecStatus>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// A line of its own.
@@ -127,7 +129,8 @@ pub(super) fn in_body(page: &Page<'_>) -> Vec<Spot> {
         let spot = match here {
             Part::Else => None,
             Part::Head => labelled(at),
-            Part::Status => Some(spot(at, 0)),
+            // A list under it is something else.
+            Part::Status => tasks::boxed(at).is_none().then(|| spot(at, 0)),
         };
         if here == Part::Status {
             here = Part::Else;

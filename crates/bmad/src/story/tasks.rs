@@ -1,13 +1,14 @@
 //! A story's tasks: items with a box, `- [ ] …`, nested by their indentation. What has no box is no task, and neither is what
 //! stands in code, in a comment, or what a review left to do.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{criteria, record};
 use crate::page::{Line, Page, plain};
 
 /// A task, known by its place: `2.1` is the first subtask of the second task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Task {
     pub id: String,
     pub text: String,
@@ -26,8 +27,8 @@ pub(super) struct Boxed<'t> {
     /// In columns; a tab goes to the next multiple of four.
     pub indent: usize,
     pub done: bool,
-    /// The byte of the file that stands in the box; none: it is written `[]`.
-    pub tick: Option<usize>,
+    /// The bytes of the file that stand in the box; none of them where it is written `[]`.
+    pub inside: (usize, usize),
     pub text: &'t str,
     pub line: usize,
 }
@@ -119,8 +120,7 @@ pub(super) fn boxed<'t>(line: &Line<'t>) -> Option<Boxed<'t>> {
         return None;
     }
     let at = line.start + (line.text.len() - rest.len());
-    let tick = (!state.is_empty()).then_some(at);
-    Some(Boxed { indent, done, tick, text: behind.trim(), line: line.number })
+    Some(Boxed { indent, done, inside: (at, at + state.len()), text: behind.trim(), line: line.number })
 }
 
 /// Tasks while they are read.
@@ -178,6 +178,14 @@ pub(super) fn walk<'t>(tasks: &'t [Task], see: &mut dyn FnMut(&'t Task)) {
     for task in tasks {
         see(task);
         walk(&task.subtasks, see);
+    }
+}
+
+/// As [`walk`], to change them.
+pub(super) fn walk_mut(tasks: &mut [Task], see: &mut dyn FnMut(&mut Task)) {
+    for task in tasks {
+        see(task);
+        walk_mut(&mut task.subtasks, see);
     }
 }
 

@@ -364,3 +364,291 @@ proptest! {
         prop_assert!(others.chain(story.status.iter().map(|one| one.line)).all(|line| line >= 1 && line <= lines));
     }
 }
+
+/// Lines that one text has and the other has not, with `-` and `+`.
+fn difference(old: &str, new: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    let head = old.iter().zip(&new).take_while(|(one, other)| one == other).count();
+    let rest = old[head..]
+        .iter()
+        .rev()
+        .zip(new[head..].iter().rev())
+        .take_while(|(one, other)| one == other)
+        .count();
+    let gone = old[head..old.len() - rest].iter().map(|line| format!("-{line}"));
+    let come = new[head..new.len() - rest].iter().map(|line| format!("+{line}"));
+    gone.chain(come).collect::<Vec<_>>().join(" ").replace('\r', "␍").replace('\n', "⏎")
+}
+
+#[test]
+fn a_status_is_exchanged_where_it_stands() {
+    for (text, to, changed) in [
+        ("# A\n\nStatus: review\n\n## Story\n", StoryStatus::Done, "-Status: review⏎ +Status: done⏎"),
+        (
+            "# A\r\n**Status:** `in-progress` (x)  \r\n",
+            StoryStatus::Review,
+            "-**Status:** `in-progress` (x)  ␍⏎ +**Status:** `review` (x)  ␍⏎",
+        ),
+        (
+            "# A\nStatus: Ready for Review\n",
+            StoryStatus::Review,
+            "-Status: Ready for Review⏎ +Status: review⏎",
+        ),
+        ("# A\nStatus:\n", StoryStatus::Done, "-Status:⏎ +Status: done⏎"),
+        ("# A\nStatus:", StoryStatus::Done, "-Status: +Status: done"),
+        ("# A\n## Status\n\nDraft\n", StoryStatus::Done, "-Draft⏎ +done⏎"),
+        ("# A\nStatus: Done\n", StoryStatus::Done, ""),
+        (
+            "---\nstatus: \"review\" # x\n---\n# A\nStatus: review\n",
+            StoryStatus::Done,
+            "-status: \"review\" # x⏎ ----⏎ -# A⏎ -Status: review⏎ +status: \"done\" # x⏎ +---⏎ +# A⏎ +Status: done⏎",
+        ),
+        (
+            "---\nstatus: review\n---\n# A\nStatus: done\n",
+            StoryStatus::Done,
+            "-status: review⏎ +status: done⏎",
+        ),
+        (
+            "---\ntype: 'feature'\nstatus: 'in-progress'\n---\n",
+            StoryStatus::Review,
+            "-status: 'in-progress'⏎ +status: 'in-review'⏎",
+        ),
+        ("# A\n\n## Story\n", StoryStatus::Done, "+Status: done⏎ +⏎"),
+        ("# A", StoryStatus::Done, "-# A +# A⏎ +⏎ +Status: done"),
+        ("", StoryStatus::Done, "+Status: done⏎"),
+        ("\u{feff}x\r\n", StoryStatus::Done, "-\u{feff}x␍⏎ +\u{feff}Status: done␍⏎ +␍⏎ +x␍⏎"),
+        ("---\na: 1\n---\n", StoryStatus::Done, "+Status: done⏎"),
+    ] {
+        let new = edit::set_status(text, to).unwrap();
+        assert_eq!(difference(text, &new), changed, "{text:?}");
+        assert_eq!(edit::set_status(&new, to).unwrap(), new, "{text:?}");
+        let read = read("x.md", &new).status.unwrap();
+        assert_eq!(read.status, Some(to), "{text:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_changed_safely_is_refused_with_a_reason() {
+    let refused = [
+        edit::set_status("---\nstatus: [\n---\n# A\n", StoryStatus::Done),
+        edit::set_status("---\nstatus:\n---\n# A\n", StoryStatus::Done),
+        edit::set_status("---\nstatus: |\n  review\n---\n# A\n", StoryStatus::Done),
+        edit::set_status("# A\nStatus: done\nStatus: review\n", StoryStatus::Done),
+        edit::tick("## Tasks\n- [ ] a\n", "2", true),
+        edit::tick_follow_up("## Tasks\n- [ ] a\n", 2, true),
+        edit::add_files("# A\n```\nnever closed\n", &["a.rs"]),
+        edit::add_files("# A\n", &["a\nb"]),
+        edit::add_follow_ups("# A\n", Dialect::AiReview, &[left("Odd]", "x", None)]),
+        edit::add_follow_ups("# A\n", Dialect::AiReview, &[left("High", "  ", None)]),
+        edit::add_follow_ups("# A\n<!-- open\n", Dialect::AiReview, &[left("High", "x", None)]),
+    ];
+    let said: Vec<String> =
+        refused.iter().map(|refused| refused.as_ref().expect_err("refused").to_string()).collect();
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    the front matter cannot be read: this is no YAML: unclosed bracket '['; mend it and try again
+    the front matter has `status:` and nothing behind it; write a status there
+    the status in the front matter is no plain word; write it as `status: done`
+    lines 2 and 3 both have a status, and not the same; take one of them out
+    there is no task 2; the story has 1; see them with `tribunal inspect story`
+    nothing that a review left stands on line 2; see what is left with `tribunal inspect story`
+    the changed file would not say what was meant; change it by hand; its form is too unusual
+    "a\nb" is no path that a list can hold; name a file of the project
+    "- [ ] [AI-Review][Odd]] x" would not be read again as it is meant; say it in plain words, and the place as file:line
+    "- [ ] [AI-Review][High] " would not be read again as it is meant; say it in plain words, and the place as file:line
+    the changed file would not say what was meant; change it by hand; its form is too unusual
+    "#);
+}
+
+fn left(kind: &str, text: &str, place: Option<&str>) -> edit::NewFollowUp {
+    let kind = FollowUpKind::parse(kind);
+    edit::NewFollowUp {
+        done: kind == FollowUpKind::Defer,
+        kind,
+        text: text.into(),
+        place: place.map(Into::into),
+    }
+}
+
+#[test]
+fn boxes_are_ticked_and_nothing_else() {
+    for (text, task, done, changed) in [
+        ("## Tasks\n- [ ] a\n\t* [ ] b\r\n", "1.1", true, "-\t* [ ] b␍⏎ +\t* [x] b␍⏎"),
+        ("## Tasks\n1. [X] a", "1", false, "-1. [X] a +1. [ ] a"),
+        ("## Tasks\n- [] a\n", "1", true, "-- [] a⏎ +- [x] a⏎"),
+        ("## Tasks\n- [X] a\n", "1", true, ""),
+        ("- [ ] a\n```\n- [ ] no\n```\n- [ ] b\n", "2", true, "-- [ ] b⏎ +- [x] b⏎"),
+    ] {
+        assert_eq!(difference(text, &edit::tick(text, task, done).unwrap()), changed, "{text}");
+    }
+    let new = edit::tick_follow_up(STORY, 36, true).unwrap();
+    assert_eq!(new.matches("[x]").count(), STORY.matches("[x]").count() + 2, "the review's own list, too");
+}
+
+#[test]
+fn files_go_behind_the_last_one_as_that_is_written() {
+    for (text, files, changed) in [
+        ("### File List\n\n- a.rs\n\n## Next\n", vec!["b.rs", "a.rs", "b.rs"], "+- b.rs⏎"),
+        ("### File List\r\n  * `a.rs` (new)\r\n", vec!["b c.rs"], "+  * `b c.rs`␍⏎"),
+        ("### File List\n\n- a.rs\n", vec!["b c.rs", "Makefile"], "+- `b c.rs`⏎ +- `Makefile`⏎"),
+        ("### File List\n", vec!["b.rs"], "+⏎ +- b.rs⏎"),
+        ("### File List\n\n_none_\n\n## Next\n", vec!["b.rs"], "+- b.rs⏎ +⏎"),
+        ("### File List\n- a.rs", vec!["b.rs"], "-- a.rs +- a.rs⏎ +- b.rs"),
+        ("## Dev Agent Record\n\nx\n\n## Change Log\n", vec!["b.rs"], "+### File List⏎ +⏎ +- b.rs⏎ +⏎"),
+        (
+            "# A\n\n## Senior Developer Review (AI)\n",
+            vec!["b.rs"],
+            "+## Dev Agent Record⏎ +⏎ +### File List⏎ +⏎ +- b.rs⏎ +⏎",
+        ),
+        ("# A\n", vec![], ""),
+    ] {
+        let new = edit::add_files(text, &files).unwrap();
+        assert_eq!(difference(text, &new), changed, "{text}");
+        assert_eq!(edit::add_files(&new, &files).unwrap(), new, "{text}");
+    }
+}
+
+#[test]
+fn what_a_review_leaves_is_added_once_in_its_dialect() {
+    let items = [left("High", "the hash\nis fast", Some("src/a.rs:1")), left("Low", "a name", None)];
+    let found = [left("Decision", "Lock — how long?", None), left("Defer", "old", Some("b.rs"))];
+    for (text, dialect, items, changed) in [
+        (
+            "## Tasks / Subtasks\n\n- [ ] a\n\n## Dev Notes\n",
+            Dialect::AiReview,
+            &items,
+            "+### Review Follow-ups (AI)⏎ +⏎ +- [ ] [AI-Review][High] the hash is fast [src/a.rs:1]⏎ +- [ ] [AI-Review][Low] a name⏎ +⏎",
+        ),
+        (
+            "## Tasks\r\n- [ ] a\r\n### Review Follow-ups (AI)\r\n- [x] [AI-Review][Low] a name\r\n\r\n## Dev Notes\r\n",
+            Dialect::AiReview,
+            &items,
+            "+- [ ] [AI-Review][High] the hash is fast [src/a.rs:1]␍⏎",
+        ),
+        (
+            "# A\n",
+            Dialect::Findings,
+            &found,
+            "+⏎ +## Tasks / Subtasks⏎ +⏎ +### Review Findings⏎ +⏎ +- [ ] [Review][Decision] Lock — how long?⏎ +- [x] [Review][Defer] old [b.rs]⏎",
+        ),
+        (
+            "# A\n- [ ] task\n## Dev Notes\n",
+            Dialect::Findings,
+            &found,
+            "+⏎ +## Review Findings⏎ +⏎ +- [ ] [Review][Decision] Lock — how long?⏎ +- [x] [Review][Defer] old [b.rs]⏎",
+        ),
+    ] {
+        let new = edit::add_follow_ups(text, dialect, items).unwrap();
+        assert_eq!(difference(text, &new), changed, "{text}");
+        assert_eq!(edit::add_follow_ups(&new, dialect, items).unwrap(), new, "{text}");
+    }
+}
+
+/// A story made of whole lines, so that edits often find what they look for.
+fn stories() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        Just("# Story 1.2: X"),
+        Just("Status: review"),
+        Just("**Status:** in-progress "),
+        Just("## Story"),
+        Just("## Status"),
+        Just("## Acceptance Criteria"),
+        Just("1. a"),
+        Just("- Given b"),
+        Just("## Tasks / Subtasks"),
+        Just("- [ ] a (AC: 1)"),
+        Just("\t- [x] b"),
+        Just("  * [] c"),
+        Just("### Review Follow-ups (AI)"),
+        Just("- [ ] [AI-Review][High] d [e.rs:1]"),
+        Just("### Review Findings"),
+        Just("- [x] [Review][Patch] f"),
+        Just("## Dev Notes"),
+        Just("text  "),
+        Just(""),
+        Just("## Dev Agent Record"),
+        Just("### File List"),
+        Just("- g.rs"),
+        Just("  * `h i.rs` (new)"),
+        Just("```"),
+        Just("<!-- x -->"),
+        Just("<!--"),
+        Just("-->"),
+        Just("---"),
+        Just("status: 'review'"),
+        Just("type: feature"),
+        Just("## Change Log"),
+        Just("## Senior Developer Review (AI)"),
+        Just("**Outcome:** Approve"),
+    ];
+    let end = prop_oneof![Just("\n"), Just("\r\n")];
+    let lines = prop::collection::vec((line, prop_oneof![9 => end.clone(), 1 => Just("\n")]), 0..24);
+    (any::<bool>(), any::<bool>(), lines, any::<bool>()).prop_map(|(bom, front, lines, cut)| {
+        let body: String = lines.iter().map(|(line, end)| format!("{line}{end}")).collect();
+        let front = if front { "---\nstatus: review\n---\n" } else { "" };
+        let text = format!("{}{front}{body}", if bom { "\u{feff}" } else { "" });
+        if cut { text.trim_end_matches(['\r', '\n']).to_string() } else { text }
+    })
+}
+
+/// How many lines of the old text do not stand in the new one, in the same order.
+fn lost(old: &str, new: &str) -> usize {
+    let new: Vec<&str> = new.split('\n').collect();
+    let mut common = vec![0; new.len() + 1];
+    for line in old.split('\n') {
+        let above = common.clone();
+        for (at, other) in new.iter().enumerate() {
+            common[at + 1] = if line == *other { above[at] + 1 } else { common[at].max(above[at + 1]) };
+        }
+    }
+    old.split('\n').count() - common.last().copied().unwrap_or_default()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_edit_keeps_every_other_line_and_says_what_was_meant(text in stories(), pick in 0usize..8) {
+        let before = read("1-2-x.md", &text);
+        if let Ok(new) = edit::set_status(&text, StoryStatus::Done) {
+            prop_assert_eq!(read("1-2-x.md", &new).status.and_then(|line| line.status), Some(StoryStatus::Done));
+            prop_assert!(lost(&text, &new) <= text.to_lowercase().matches("status").count() + 1, "{:?}", new);
+            prop_assert_eq!(edit::set_status(&new, StoryStatus::Done).unwrap(), new);
+        }
+        let mut ids = Vec::new();
+        tasks::walk(&before.tasks, &mut |task| ids.push((task.id.clone(), task.done)));
+        if let Some((id, done)) = ids.get(pick) {
+            // A box that stands among the criteria is theirs, too: then nothing is changed.
+            if let Ok(new) = edit::tick(&text, id, !done) {
+                prop_assert!(lost(&text, &new) <= 1);
+                let back = edit::tick(&new, id, *done).unwrap();
+                let folded = |text: &str| text.replace("[]", "[ ]").replace("[X]", "[x]");
+                prop_assert_eq!(folded(&back), folded(&text));
+            }
+        }
+        if let Ok(new) = edit::add_files(&text, &["g.rs", "new one.rs", "b.rs"]) {
+            let after = read("1-2-x.md", &new);
+            prop_assert!(lost(&text, &new) <= 1, "{:?}", new);
+            prop_assert!(["g.rs", "new one.rs", "b.rs"].iter().all(|file| after.files.iter().any(|said| said.text == *file)));
+            prop_assert_eq!((after.tasks.len(), after.criteria.len()), (before.tasks.len(), before.criteria.len()));
+        }
+        let items = [left("High", "d", Some("e.rs:1")), left("Low", "new", None)];
+        if let Ok(new) = edit::add_follow_ups(&text, Dialect::AiReview, &items) {
+            let after = read("1-2-x.md", &new);
+            prop_assert!(lost(&text, &new) <= 1, "{:?}", new);
+            prop_assert_eq!(after.follow_ups.iter().filter(|one| one.text == "new").count(), 1);
+            prop_assert_eq!(after.progress(), before.progress());
+        }
+    }
+
+    #[test]
+    fn any_text_can_be_edited_or_is_refused(text in "(?s)(\u{feff})?(---\nstatus: x\n---\n)?.{0,120}") {
+        for status in StoryStatus::ALL {
+            let _ = edit::set_status(&text, status);
+        }
+        let _ = edit::tick(&text, "1", true);
+        let _ = edit::tick_follow_up(&text, 1, true);
+        let _ = edit::add_files(&text, &["a.rs", &text]);
+        let _ = edit::add_follow_ups(&text, Dialect::Findings, &[left("Patch", &text, Some(&text))]);
+    }
+}

@@ -3,11 +3,15 @@
 mod menu;
 mod project;
 mod response;
+mod sprint;
+mod story;
 mod transcript;
 
 pub(super) use menu::Menus;
 pub(super) use project::ProjectReport;
 pub(super) use response::Response;
+pub(super) use sprint::SprintFile;
+pub(super) use story::StoryFile;
 
 use std::{
     fs,
@@ -64,6 +68,13 @@ pub(crate) enum What {
         /// The text; `-` for standard input
         file: PathBuf,
     },
+    /// The board: what every line of it is taken for
+    Sprint(sprint::Arguments),
+    /// A story's file: status, tasks, criteria, files, what a review left; exit 3: it cannot be used as it is
+    Story {
+        /// The story; `-` for standard input
+        file: PathBuf,
+    },
     /// Which BMAD is installed here, how its steps are run, how far the project has come; exit 3: a file is broken
     Project(project::Arguments),
     /// What an agent printed in a run, and what was read from it
@@ -85,11 +96,18 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
             }
         }
         What::Menu { file } => menu::run(&file, context),
+        What::Sprint(arguments) => sprint::run(&arguments, context),
+        What::Story { file } => story::run(&file, context),
         What::Project(arguments) => project::run(&arguments, context),
         What::Transcript(arguments) => transcript::run(&arguments, context),
         What::Settings { file: Some(file), .. } => settings_file(&file, context),
         What::Settings { file: None, all } => settings(all, context),
     }
+}
+
+/// Also `tribunal story KEY`.
+pub(super) fn story(file: &Path, context: &Context) -> Result<u8, Complaint> {
+    story::run(file, context)
 }
 
 fn settings(all: bool, context: &Context) -> Result<u8, Complaint> {

@@ -6,14 +6,14 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use super::{
     doctor::Report,
-    inspect::{Menus, ProjectReport, Response},
+    inspect::{Menus, ProjectReport, Response, SprintFile, StoryFile},
 };
 use crate::{
     build::Facts,
     complaint::Complaint,
     documents::{
-        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, Transcripts,
-        Trust, Undo,
+        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, StoryEdit,
+        Transcripts, Trust, Undo, Validation,
     },
     settings::{self, Document, nearest},
 };
@@ -36,6 +36,10 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("prompts", schema_for!(Calls)),
         ("sent", schema_for!(Calls)),
         ("board", schema_for!(Moves)),
+        ("inspect-sprint", schema_for!(SprintFile)),
+        ("story", schema_for!(StoryEdit)),
+        ("inspect-story", schema_for!(StoryFile)),
+        ("validate", schema_for!(Validation)),
         ("gc", schema_for!(Garbage)),
         ("decisions", schema_for!(Decisions)),
         ("diff", schema_for!(Changes)),

@@ -1,0 +1,107 @@
+//! The functional requirements of the PRD against the epics: what nobody builds, and what nobody asked for.
+//!
+//! Other kinds are left alone: epics number those themselves where the PRD does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::material::Material;
+use crate::{
+    commands::Step,
+    documents::Kind,
+    epics::{Requirement, inventory},
+    problem::Problem,
+};
+
+pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
+    unknown_epics(material, problems);
+    let mut seen = BTreeSet::new();
+    let asked: Vec<Requirement> = material
+        .of(Kind::Prd)
+        .flat_map(|text| inventory(&text.path, &text.text))
+        .filter(|requirement| is_functional(&requirement.id) && seen.insert(requirement.id.clone()))
+        .collect();
+    let named = named(material);
+    // One of them does not number its requirements: nothing can be compared.
+    if asked.is_empty() || named.is_empty() || material.of(Kind::Epics).next().is_none() {
+        return;
+    }
+    uncovered(material, &asked, problems);
+    unasked(&asked, &named, problems);
+}
+
+fn is_functional(id: &str) -> bool {
+    id.starts_with("FR")
+}
+
+/// Every functional requirement the epics name, with the first place.
+fn named(material: &Material<'_>) -> BTreeMap<String, (String, usize)> {
+    let epics = &material.epics;
+    let inventory = epics.requirements.iter().map(|own| (&own.id, &own.path, own.line));
+    let coverage = epics.coverage.iter().map(|own| (&own.requirement, &own.path, own.line));
+    let of_epics = epics
+        .epics
+        .iter()
+        .flat_map(|epic| epic.requirements.iter().map(move |id| (id, &epic.path, epic.line)));
+    let of_stories = epics
+        .stories()
+        .flat_map(|story| story.requirements.iter().map(move |id| (id, &story.path, story.line)));
+    let mut named = BTreeMap::new();
+    for (id, path, line) in inventory.chain(coverage).chain(of_epics).chain(of_stories) {
+        if is_functional(id) {
+            named.entry(id.clone()).or_insert_with(|| (path.clone(), line));
+        }
+    }
+    named
+}
+
+/// What the inventory of the epics only repeats is not yet built by any of them.
+fn uncovered(material: &Material<'_>, asked: &[Requirement], problems: &mut Vec<Problem>) {
+    let epics = &material.epics;
+    let by_map = epics.coverage.iter().filter(|own| !own.epics.is_empty()).map(|own| &own.requirement);
+    let by_epics = epics.epics.iter().flat_map(|epic| &epic.requirements);
+    let by_stories = epics.stories().flat_map(|story| &story.requirements);
+    let covered: BTreeSet<&String> = by_map.chain(by_epics).chain(by_stories).collect();
+    // Epics that name no requirement at all cover them in other words.
+    if !covered.iter().any(|id| is_functional(id)) {
+        return;
+    }
+    let path = material.documents.epics().map_or("the epics", |epics| epics.path.as_str());
+    for requirement in asked.iter().filter(|requirement| !covered.contains(&requirement.id)) {
+        let what = format!("no epic covers {} ({path})", requirement.id);
+        problems.push(
+            Problem::warning("requirement-uncovered", &requirement.path, what)
+                .at(requirement.line)
+                .why("what no story asks for is not built")
+                .todo(format!("add it to an epic: {}", material.how(Step::Epics))),
+        );
+    }
+}
+
+fn unasked(asked: &[Requirement], named: &BTreeMap<String, (String, usize)>, problems: &mut Vec<Problem>) {
+    let known: BTreeSet<&String> = asked.iter().map(|requirement| &requirement.id).collect();
+    let prd = asked.first().map_or("the PRD", |requirement| requirement.path.as_str());
+    for (id, (path, line)) in named.iter().filter(|(id, _)| !known.contains(id)) {
+        let what = format!("{id} is named here, and {prd} has no such requirement");
+        problems.push(
+            Problem::warning("requirement-unknown", path, what)
+                .at(*line)
+                .why("one of the two was changed without the other")
+                .todo("write it into the PRD, or take it out here"),
+        );
+    }
+}
+
+/// The map names epics that are not there.
+fn unknown_epics(material: &Material<'_>, problems: &mut Vec<Problem>) {
+    let known: BTreeSet<u32> = material.epics.epics.iter().map(|epic| epic.number).collect();
+    if known.is_empty() {
+        return;
+    }
+    for coverage in &material.epics.coverage {
+        for epic in coverage.epics.iter().filter(|epic| !known.contains(epic)) {
+            let what = format!("{} is mapped to epic {epic}; there is none", coverage.requirement);
+            let problem = Problem::warning("coverage-unknown-epic", &coverage.path, what).at(coverage.line);
+            problems.push(problem.todo("correct the map, or write the epic"));
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! `cargo xtask fuzz [--seconds N] [TARGET…]`: random bytes against everything that reads files or answers of others.
+//!
+//! libFuzzer, on the toolchain that builds everything else: the coverage it steers by comes from a pass of the compiler that can
+//! be asked for by flags. No sanitizer watches memory, since there is no `unsafe` in what is read; a panic, a hang, too much
+//! memory and a broken rule of the harness are what is found. The harness is `fuzz`, a workspace of its own; what it starts from
+//! is `fuzz/seeds`. What was built, found and logged stands below `target/fuzz`, and is begun with again the next time.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{FAILED, MISUSED, cargo, step};
+
+const TARGETS: &[&str] = &["answer", "board", "epics", "layout", "menu", "roster", "story"];
+const SECONDS: u32 = 10;
+/// The same run twice, for whoever looks into a crash.
+const SEED: &str = "-seed=1";
+const LIMITS: [&str; 3] = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096"];
+
+/// What the compiler is told, for our code and all it uses, so that libFuzzer sees what an input reaches.
+const FLAGS: &[&str] = &[
+    "--cfg=fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+];
+
+pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
+    let wish = match Wish::read(arguments) {
+        Ok(wish) => wish,
+        Err(misused) => {
+            eprintln!("xtask fuzz: {misused}");
+            return Ok(MISUSED);
+        }
+    };
+    let triple = host()?;
+    let built = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let folder = xtask::root().join(built).join("fuzz");
+    let code = step("build the fuzz targets", || build(&triple, &folder))?;
+    if code != 0 {
+        return Ok(code);
+    }
+    let mut worst = 0;
+    for target in &wish.targets {
+        let program = folder.join(&triple).join("release").join(target);
+        let heading = format!("fuzz {target}, {} s", wish.seconds);
+        worst = worst.max(step(&heading, || fuzz(&program, target, &folder, wish.seconds))?);
+    }
+    Ok(worst)
+}
+
+struct Wish {
+    seconds: u32,
+    targets: Vec<String>,
+}
+
+impl Wish {
+    fn read(arguments: &[OsString]) -> Result<Wish, String> {
+        let mut wish = Wish { seconds: SECONDS, targets: Vec::new() };
+        let mut words = arguments.iter().map(|argument| argument.to_string_lossy());
+        while let Some(word) = words.next() {
+            if word == "--seconds" {
+                let number = words.next().unwrap_or_default();
+                let number = number.parse().ok().filter(|number| *number > 0);
+                wish.seconds = number.ok_or("--seconds takes a number of seconds for each target, from 1")?;
+            } else if TARGETS.contains(&word.as_ref()) {
+                wish.targets.push(word.into_owned());
+            } else {
+                return Err(format!(
+                    "there is no `{word}`, only --seconds N and targets: {}",
+                    TARGETS.join(", ")
+                ));
+            }
+        }
+        if wish.targets.is_empty() {
+            wish.targets = TARGETS.iter().map(ToString::to_string).collect();
+        }
+        Ok(wish)
+    }
+}
+
+/// Cargo builds for it by name, so that the flags reach no build script.
+fn host() -> Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("-vV").output().context("cannot start rustc")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("rustc -vV names no host")
+}
+
+fn build(triple: &str, folder: &Path) -> Result<u8> {
+    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    let there = Command::new(&compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !there.is_ok_and(|status| status.success()) {
+        bail!(
+            "there is no C++ compiler (`{}`), and libFuzzer is built by one: install g++ or clang++",
+            compiler.display()
+        );
+    }
+    let status = cargo()
+        .args(["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target", triple])
+        .arg("--target-dir")
+        .arg(folder)
+        .env("RUSTFLAGS", FLAGS.join(" "))
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .status()
+        .context("cannot start cargo")?;
+    Ok(if status.success() { 0 } else { FAILED })
+}
+
+fn fuzz(program: &Path, target: &str, folder: &Path, seconds: u32) -> Result<u8> {
+    let root = xtask::root();
+    let (corpus, crashes) = (folder.join("corpus").join(target), folder.join("crashes"));
+    for made in [&corpus, &crashes] {
+        fs::create_dir_all(made).with_context(|| format!("cannot create {}", made.display()))?;
+    }
+    let log_path = folder.join(format!("{target}.log"));
+    let log = fs::File::create(&log_path).with_context(|| format!("cannot write {}", log_path.display()))?;
+    let mut prefix = OsString::from("-artifact_prefix=");
+    prefix.push(crashes.join(format!("{target}-")));
+    let mut dictionary = OsString::from("-dict=");
+    dictionary.push(root.join("fuzz/words.dict"));
+    let status = Command::new(program)
+        .arg(format!("-max_total_time={seconds}"))
+        .args([SEED].iter().chain(&LIMITS))
+        .args([prefix, dictionary])
+        .arg(&corpus)
+        .arg(root.join("fuzz/seeds").join(target))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .status()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let said = String::from_utf8_lossy(&fs::read(&log_path)?).into_owned();
+    if status.success() {
+        eprintln!("    {}", summary(&said));
+        return Ok(0);
+    }
+    for line in telling(&said) {
+        eprintln!("    {line}");
+    }
+    if let Some(file) = said.lines().find_map(|line| line.split_once("Test unit written to ")) {
+        eprintln!("    again: {} {}", program.display(), file.1);
+    }
+    eprintln!("    all of it: {}", log_path.display());
+    Ok(FAILED)
+}
+
+/// `41134 runs, 2071 edges, 1252 inputs worth keeping`, from libFuzzer's last line.
+fn summary(said: &str) -> String {
+    let done = said.lines().rev().find(|line| line.contains("DONE")).unwrap_or_default();
+    let behind = |word: &str| done.split_whitespace().skip_while(|part| *part != word).nth(1).unwrap_or("?");
+    let runs = done.trim_start_matches('#').split_whitespace().next().unwrap_or("?");
+    let inputs = behind("corp:").split('/').next().unwrap_or("?");
+    format!("{runs} runs, {} edges, {inputs} inputs worth keeping", behind("cov:"))
+}
+
+/// The lines of a failed run that say what went wrong.
+fn telling(said: &str) -> Vec<&str> {
+    let about = |line: &&str| {
+        ["panicked at", "ERROR: libFuzzer", "SUMMARY", "assertion", "  left:", " right:"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    let mut lines: Vec<&str> = Vec::new();
+    let mut after_panic = false;
+    for line in said.lines() {
+        if after_panic || about(&line) {
+            lines.push(line);
+        }
+        after_panic = line.contains("panicked at");
+    }
+    if lines.is_empty() { said.lines().rev().take(5).collect() } else { lines.into_iter().take(12).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Result<(u32, usize), String> {
+        let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+        Wish::read(&arguments).map(|wish| (wish.seconds, wish.targets.len()))
+    }
+
+    #[test]
+    fn what_is_wished_for_is_read() {
+        assert_eq!(words(&[]), Ok((SECONDS, TARGETS.len())));
+        assert_eq!(words(&["--seconds", "3", "menu", "story"]), Ok((3, 2)));
+        for wrong in [&["--seconds"][..], &["--seconds", "0"], &["--seconds", "x"], &["menus"]] {
+            assert!(words(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    /// A target that is not in all three places is never run, or cannot be.
+    #[test]
+    fn every_target_has_its_program_and_its_seeds() {
+        let fuzz = xtask::root().join("fuzz");
+        let manifest: toml::Table = fs::read_to_string(fuzz.join("Cargo.toml")).unwrap().parse().unwrap();
+        let bins: Vec<&str> =
+            manifest["bin"].as_array().unwrap().iter().map(|bin| bin["name"].as_str().unwrap()).collect();
+        assert_eq!(bins, TARGETS);
+        for target in TARGETS {
+            assert!(fuzz.join("fuzz_targets").join(format!("{target}.rs")).is_file(), "{target}");
+            assert!(fs::read_dir(fuzz.join("seeds").join(target)).unwrap().next().is_some(), "{target}");
+        }
+    }
+
+    #[test]
+    fn what_libfuzzer_says_is_told_in_a_line() {
+        let done = "INFO: x\n#41134\tDONE   cov: 2071 ft: 8618 corp: 1252/341Kb lim: 458 exec/s: 2570\n## Recommended\n";
+        assert_eq!(summary(done), "41134 runs, 2071 edges, 1252 inputs worth keeping");
+        assert_eq!(summary(""), "? runs, ? edges, ? inputs worth keeping");
+        let failed = "#1 NEW\nthread 'main' panicked at src/x.rs:1:2:\nindex out of bounds\nstack\nSUMMARY: libFuzzer: deadly signal\n";
+        let told = [
+            "thread 'main' panicked at src/x.rs:1:2:",
+            "index out of bounds",
+            "SUMMARY: libFuzzer: deadly signal",
+        ];
+        assert_eq!(telling(failed), told);
+        assert_eq!(telling("a\nb"), ["b", "a"]);
+    }
+}
