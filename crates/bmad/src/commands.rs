@@ -229,7 +229,8 @@ pub fn of(layout: &Layout, step: Step, client: &str, shelf: &dyn Shelf) -> Comma
 
 fn missing(layout: &Layout, step: Step, client: &str) -> Command {
     let names = step.names().iter().filter(|name| name.only.is_none_or(|era| layout.era == Some(era)));
-    let names: Vec<&str> = names.map(|name| name.workflow).collect();
+    let mut names: Vec<&str> = names.map(|name| name.workflow).collect();
+    names.dedup();
     let install = format!("run BMAD's installer for {client}: npx bmad-method install");
     let (why, instead) = match (step, layout.era) {
         _ if layout.root.is_none() => ("BMAD is not installed here".to_string(), install),

@@ -205,15 +205,7 @@ fn show(out: &mut impl Write, report: &ProjectReport) -> Result<(), Complaint> {
     }
     if report.layout.root.is_some() {
         writeln!(out, "\nsteps, for {}", escaped(&report.client))?;
-        for step in Step::ALL {
-            let said = match report.commands.get(&step) {
-                Some(Command::Slash { text, .. }) => text.clone(),
-                Some(Command::Text { file, .. }) => format!("reads {file}"),
-                Some(Command::Missing { why, instead }) => format!("- {why}; {instead}"),
-                None => continue,
-            };
-            writeln!(out, "  {:<16} {}", step.as_str(), escaped(&said))?;
-        }
+        show_steps(out, &report.commands)?;
         writeln!(out, "\nroster     {}", roster_line(&report.roster))?;
     }
     show_progress(out, report)?;
@@ -221,6 +213,27 @@ fn show(out: &mut impl Write, report: &ProjectReport) -> Result<(), Complaint> {
         show_task(out, task)?;
     }
     show_problems(out, &report.problems)
+}
+
+fn show_steps(out: &mut impl Write, commands: &BTreeMap<Step, Command>) -> Result<(), Complaint> {
+    // Most of what is missing is missing for one reason, with one remedy: said once.
+    let mut remedy = None;
+    for (step, command) in commands {
+        let said = match command {
+            Command::Slash { text, .. } => text.clone(),
+            Command::Text { file, .. } => format!("reads {file}"),
+            Command::Missing { why, instead } if instead.starts_with("run ") => {
+                remedy = Some(instead);
+                format!("- {why}")
+            }
+            Command::Missing { why, instead } => format!("- {why}; {instead}"),
+        };
+        writeln!(out, "  {:<16} {}", step.as_str(), escaped(&said))?;
+    }
+    if let Some(remedy) = remedy {
+        writeln!(out, "  for what is missing, {}", escaped(remedy))?;
+    }
+    Ok(())
 }
 
 fn show_layout(out: &mut impl Write, layout: &Layout) -> Result<(), Complaint> {
