@@ -140,7 +140,7 @@ pub fn root(shelf: &dyn Shelf) -> Option<&'static str> {
 }
 
 pub fn read(shelf: &dyn Shelf) -> Config {
-    let mut layers = Layers::default();
+    let mut layers = Layers { root: shelf.root().map(String::from), ..Layers::default() };
     if let Some(root) = root(shelf) {
         layers.yaml_of(shelf, root);
         layers.toml_of(shelf, root);
@@ -152,6 +152,8 @@ pub fn read(shelf: &dyn Shelf) -> Config {
 #[derive(Default)]
 struct Layers {
     config: Config,
+    /// Of the project.
+    root: Option<String>,
     /// What the YAML files said, for those skills that read nothing else.
     yaml: BTreeMap<String, (String, Origin)>,
 }
@@ -293,7 +295,9 @@ impl Layers {
 
     fn meant(&self, said: &str) -> Result<String, String> {
         let whole = self.filled(said.trim(), &mut { NAMES })?;
-        let inside = whole.strip_prefix("{project-root}").unwrap_or(&whole);
+        let named = self.root.as_deref().and_then(|root| whole.strip_prefix(root));
+        let named = named.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let inside = whole.strip_prefix("{project-root}").or(named).unwrap_or(&whole);
         let is_rooted = inside.len() < whole.len();
         let windows = inside.as_bytes().get(1) == Some(&b':');
         if (inside.starts_with('/') && !is_rooted) || inside.starts_with('~') || windows {

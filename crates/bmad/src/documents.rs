@@ -327,6 +327,7 @@ impl Finder<'_> {
         {
             let page = Page::of(&text);
             describe(&page, &mut document);
+            self.documents.problems.extend(broken_front(&page, &document.path));
             // Of a folder of parts, the first file may be a bare list of them.
             document.empty =
                 page.lines.iter().all(|line| line.kind == crate::page::Kind::Front || line.is_blank());
@@ -337,6 +338,16 @@ impl Finder<'_> {
         }
         self.documents.found.push(document);
     }
+}
+
+/// Front matter that is no YAML: what a workflow wrote there about its own progress is lost to it.
+fn broken_front(page: &Page<'_>, path: &str) -> Option<Problem> {
+    let broken = yaml::parse(page.front_matter()?).err()?;
+    let problem =
+        Problem::warning("document-front-matter", path, format!("the front matter: {}", broken.what));
+    // It begins behind the first mark.
+    let problem = problem.at(broken.line.unwrap_or(1) + 1);
+    Some(problem.why("workflows read there how far they have come").todo("mend the line"))
 }
 
 fn describe(page: &Page<'_>, document: &mut Document) {

@@ -13,6 +13,11 @@ pub trait Shelf {
     /// What a folder holds, sorted; names of folders end with `/`. Empty where there is no such folder, or it leads out of
     /// the project. The root is ``.
     fn names(&self, folder: &str) -> Vec<String>;
+
+    /// Where the project's root is, as an absolute path, where that is known: some settings name it.
+    fn root(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Why a file that is there cannot be read.

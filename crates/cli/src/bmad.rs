@@ -7,7 +7,7 @@ use tribunal_bmad::{
     config::{self, Config},
     keys::{self, Key, StoryKey},
     layout::{self, Layout},
-    problem::Problem,
+    problem::{Problem, Weight},
     shelf::{self, Shelf},
 };
 use tribunal_report::escaped;
@@ -53,8 +53,20 @@ impl Bmad {
         )
     }
 
+    /// Folders that BMAD uses and Tribunal may not: whatever stands in their place is not what agents work on.
+    pub fn misplaced(&self) -> impl Iterator<Item = &Problem> {
+        self.config
+            .problems
+            .iter()
+            .filter(|problem| problem.rule == "config-folder" && problem.weight == Weight::Error)
+    }
+
     /// The board, or why there is none.
     pub fn require_board(&self) -> Result<&Board, Complaint> {
+        let misplaced: Vec<Problem> = self.misplaced().cloned().collect();
+        if !misplaced.is_empty() {
+            return Err(unusable(&misplaced));
+        }
         match &self.board {
             Some(board) if board.readable => Ok(board),
             Some(board) => Err(unusable(&board.problems)),
@@ -179,7 +191,6 @@ fn unusable(problems: &[Problem]) -> Complaint {
 
 /// `[!] path:line:column: what`, why and what to do below it.
 pub(crate) fn draw(problem: &Problem) -> String {
-    use tribunal_bmad::problem::Weight;
     let mark = match problem.weight {
         Weight::Error => "[!]",
         Weight::Warning => "[W]",

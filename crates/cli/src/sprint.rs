@@ -62,6 +62,9 @@ pub(crate) struct StoryRow {
     pub file: Option<String>,
     pub tasks: usize,
     pub tasks_done: usize,
+    /// What its file says of its state, where that is another one: `blocked`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
     /// What reviews left to do, in the story's file.
     pub follow_ups: usize,
     /// Open in the last runs over its file and its change.
@@ -86,6 +89,10 @@ pub(crate) struct NextStep {
 
 /// None: the project has no board. `views`: its runs, oldest first.
 pub(crate) fn look(bmad: &Bmad, views: &[&RunView]) -> Option<Sprint> {
+    let misplaced: Vec<Problem> = bmad.misplaced().cloned().collect();
+    if !misplaced.is_empty() {
+        return Some(empty(bmad.board_path(), misplaced));
+    }
     let Some(board) = &bmad.board else {
         let problems = bmad.problems.clone();
         return (!problems.is_empty()).then(|| empty(bmad.board_path(), problems));
@@ -148,7 +155,9 @@ fn row(bmad: &Bmad, key: &StoryKey, state: Option<State>, views: &[&RunView]) ->
         Some(State::Story(state)) => Some(state),
         _ => None,
     };
-    StoryRow { key: key.clone(), state, file, tasks, tasks_done, follow_ups, findings, runs }
+    let other = story.status.filter(|line| line.status.is_none() || line.status != state);
+    let says = other.map(|line| line.said);
+    StoryRow { key: key.clone(), state, file, tasks, tasks_done, says, follow_ups, findings, runs }
 }
 
 /// Of the last run over the file and of the last over a change that has to meet it: an earlier one is no longer true.
@@ -206,6 +215,11 @@ pub(crate) fn draw(sprint: &Sprint, screen: &Screen) -> String {
     let mut out = String::new();
     let name = sprint.project.as_deref().map(|name| format!(" {}", escaped(name))).unwrap_or_default();
     let head = format!("sprint{name}");
+    if sprint.epics.is_empty() {
+        let _ = writeln!(out, "{} · {}", screen.paint(Style::Bold, &head), escaped(&sprint.board));
+        draw_rest(&mut out, sprint, screen);
+        return out;
+    }
     let done = format!("{} of {} done", sprint.done, count(number(sprint.stories), "story"));
     let done = done.replace("storys", "stories");
     let _ = writeln!(out, "{} · {done} · {}", screen.paint(Style::Bold, &head), escaped(&sprint.board));
@@ -271,6 +285,9 @@ fn story_line(row: &StoryRow, wide: usize, screen: &Screen) -> String {
         parts.push("no file".to_string());
     } else if row.tasks > 0 {
         parts.push(format!("{} of {} done", row.tasks_done, count(number(row.tasks), "task")));
+    }
+    if let Some(says) = &row.says {
+        parts.push(format!("its file says {}", escaped(says)));
     }
     if row.follow_ups > 0 {
         parts.push(count(number(row.follow_ups), "follow-up"));

@@ -65,6 +65,10 @@ impl Shelf for Folder {
         text(fs::read(&path).map_err(refused)?).map(Some)
     }
 
+    fn root(&self) -> Option<&str> {
+        self.root.to_str()
+    }
+
     fn names(&self, folder: &str) -> Vec<String> {
         let path = self.path(folder);
         if self.leads_out(&path).is_some() {

@@ -165,6 +165,17 @@ fn files_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
 /// The story's own status against the board's.
 fn status(board: &Board, (file, key, entry): (&File, &StoryKey, &Entry), problems: &mut Vec<Problem>) {
     let Some(own) = &file.story.status else { return };
+    if own.status.is_none() && own.said.trim().eq_ignore_ascii_case("blocked") {
+        let what =
+            format!("the story says blocked, the board {} ({}:{})", entry.said, board.path, entry.line);
+        let problem = Problem::warning("story-blocked", &file.path, what).at(own.line);
+        problems.push(
+            problem
+                .why("whoever develops it stops there at once")
+                .todo("see its blocking condition, and decide"),
+        );
+        return;
+    }
     let (Some(said), Some(state)) = (own.status, state_of(entry)) else { return };
     // A spec is done when it is built, and its story is then at review.
     let is_fine = file.is_spec && !(said == StoryStatus::Done && state < StoryStatus::Review);
@@ -172,7 +183,9 @@ fn status(board: &Board, (file, key, entry): (&File, &StoryKey, &Entry), problem
         return;
     }
     let what = format!("the story says {said}, the board {state} ({}:{})", board.path, entry.line);
-    let todo = format!("write `Status: {state}` here, or: tribunal board move {key} {said}");
+    let todo = format!(
+        "write `Status: {state}` here; or, if the story is right: tribunal board move {key} {said} --anyway"
+    );
     let problem = Problem::warning("story-status-not-board-s", &file.path, what).at(own.line);
     problems.push(problem.why("the board holds").todo(todo));
 }
@@ -193,6 +206,10 @@ fn without_file(material: &Material<'_>, board: &Board, problems: &mut Vec<Probl
             continue;
         }
         let path = joined(&material.config.folders.implementation, &format!("{key}.md"));
+        // One that cannot be read is another problem, and is said already.
+        if material.is_there(&path) {
+            continue;
+        }
         let what = format!("`{key}` is {}, and has no file", entry.said);
         let problem = Problem::new(weight, "story-no-file", &board.path, what)
             .at(entry.line)

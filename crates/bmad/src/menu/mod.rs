@@ -21,6 +21,8 @@ mod tests;
 
 use std::ops::Range;
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::page::{Kind, Page};
@@ -181,6 +183,7 @@ impl Refusal {
 
 /// Finds menus and questions in what an agent said.
 pub fn detect(text: &str, context: &Context) -> Detection {
+    let text = &uncoloured(text);
     let page = Page::of(text);
     let end = page.lines.iter().rposition(|line| !line.is_blank()).map_or(0, |index| index + 1);
     let looked = Looked { page: &page, end, reviewed: reviewed(&page, context), context };
@@ -198,6 +201,30 @@ pub fn detect(text: &str, context: &Context) -> Detection {
     found.left_out += trim(&mut found.menus, KEPT) + trim(&mut found.rejected, KEPT);
     found.questions = question::find(&page, end, &found, &looked.reviewed);
     found
+}
+
+/// Without what colours a terminal: agents print it around the very keys that are looked for. Lines stay lines.
+fn uncoloured(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' if rest.next_if_eq(&'[').is_some() => {
+                // Up to the letter that ends it, never past the line.
+                while let Some(c) = rest.next_if(|c| *c != '\n') {
+                    if c.is_ascii_alphabetic() {
+                        break;
+                    }
+                }
+            }
+            '\u{1b}' => {}
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Everything in a text with the structure of a menu, wherever it stands: BMAD's own step files show menus in code, in quotes
@@ -251,6 +278,11 @@ impl Looked<'_, '_> {
     fn judge(&self, candidate: Candidate) -> (Menu, Vec<Refusal>) {
         let mut because = candidate.refusals.clone();
         because.extend(self.placed(&candidate));
+        let is_address =
+            |option: &Choice| ["http://", "https://"].iter().any(|start| option.label.starts_with(start));
+        if candidate.options.iter().any(is_address) && !because.contains(&Refusal::Footnote) {
+            because.push(Refusal::Footnote);
+        }
         let at_end = candidate.last + END >= self.end;
         let against = self.marks_against(&candidate);
         let known = known::is_known(&candidate);

@@ -299,7 +299,9 @@ fn show_progress(out: &mut impl Write, report: &ProjectReport) -> Result<(), Com
         Ground::Greenfield => "greenfield",
         Ground::Brownfield => "brownfield",
     };
-    let first = if field.needs_documenting() { "; document-project comes first" } else { "" };
+    // Stories that are under way are documented by their plans.
+    let begins = matches!(progress.state, State::Clean | State::Legacy);
+    let first = if field.needs_documenting() && begins { "; document-project comes first" } else { "" };
     writeln!(out, "field      {ground}{first}")?;
     for reason in &field.reasons {
         writeln!(out, "           {}", escaped(reason))?;

@@ -11,6 +11,7 @@ use tribunal_bmad::{
     shelf::Shelf,
     story,
 };
+use tribunal_core::text::count;
 use tribunal_report::escaped;
 use tribunal_runner::{changes::Asked, subject};
 
@@ -72,11 +73,28 @@ pub(super) fn prepare(
         )?;
         return Ok(vec![own]);
     }
+    // Who works on the next story meanwhile does not work on this one.
+    let listed: Vec<PathBuf> = story
+        .files
+        .iter()
+        .map(|file| own.project.root().join(&file.text))
+        .filter(|file| own.project.leads_out(file).is_none() && file.is_file())
+        .collect();
+    let mut narrowed = paths.to_vec();
     let asked = match story.baseline.filter(|baseline| baseline != NO_GIT) {
         Some(baseline) => {
             let note = format!("{relative}: its change is what came since {baseline}, where its work began");
             writeln!(stderr(), "[i] {}", escaped(&note))?;
             Asked::Since(baseline)
+        }
+        None if paths.is_empty() && !listed.is_empty() => {
+            let files = count(u32::try_from(listed.len()).unwrap_or(u32::MAX), "file");
+            let note = format!(
+                "{relative} does not say where its work began; its change is what is not committed in the {files} of its list"
+            );
+            writeln!(stderr(), "[i] {}", escaped(&note))?;
+            narrowed = listed;
+            Asked::WorkTree
         }
         None => {
             let note =
@@ -85,7 +103,8 @@ pub(super) fn prepare(
             Asked::WorkTree
         }
     };
-    let wanted = Wanted { asked, paths, story: Some(file), bookkeeping: bmad.bookkeeping(), beside: true };
+    let wanted =
+        Wanted { asked, paths: &narrowed, story: Some(file), bookkeeping: bmad.bookkeeping(), beside: true };
     let mut jobs = vec![own];
     jobs.extend(change::prepare(&wanted, &wishes, context)?);
     Ok(jobs)
