@@ -12,12 +12,12 @@ use tribunal_agents::answer::{self, Wanted};
 use tribunal_bmad::{
     board::{self, State, edit},
     commands::{self, Step},
-    config, criteria, epics, is_story, layout, manifest,
+    config, criteria, documents, epics, help, is_story, layout, manifest,
     menu::{self, Shape},
     page::Page,
-    roster as agents,
+    paths, roster as agents,
     shelf::Kept,
-    specs, story as stories, toml_tree,
+    specs, state, story as stories, toml_tree,
     verdict::{Readiness, Trace},
     yaml,
 };
@@ -75,7 +75,7 @@ pub fn epics(bytes: &[u8]) {
     let _ = (epics::inventory("prd.md", &text), epics::ids_in(&text));
 }
 
-/// A project's folder: files one behind the other, each under a line `=== its/path`.
+/// A project's folder, its state and documents: files one behind the other, each under a line `=== its/path`.
 pub fn layout(bytes: &[u8]) {
     let text = text(bytes);
     let mut shelf = Kept::default();
@@ -83,8 +83,9 @@ pub fn layout(bytes: &[u8]) {
         let (path, text) = file.split_once('\n').unwrap_or((file, ""));
         shelf.put(path.trim(), text);
     }
-    let _ = config::read(&shelf);
+    let config = config::read(&shelf);
     let layout = layout::read(&shelf);
+    let _ = (documents::find(&shelf, &config.folders), state::read(&shelf, &layout, &config));
     for step in Step::ALL {
         let _ = commands::of(&layout, step, "claude-code", &shelf);
     }
@@ -108,9 +109,12 @@ pub fn menu(bytes: &[u8]) {
     let _ = menu::shapes(&text);
 }
 
-/// The list of agents, and with it comma-separated values.
+/// The list of agents, BMAD's help and its paths: comma-separated values and what came before them.
 pub fn roster(bytes: &[u8]) {
-    let _ = agents(&text(bytes));
+    let text = text(bytes);
+    let _ = agents(&text);
+    let _ = help::read("bmad-help.csv", &text);
+    let _ = (paths::read("method.yaml", &text), paths::status("bmm-workflow-status.yaml", &text));
 }
 
 /// Stories, specs and reports.

@@ -51,6 +51,8 @@ const COMMANDS: &[Chore] = &[
         name: "bmad",
         about: "the tests with trees of real BMAD versions; --install-only, names of some of them",
         run: bmad::run,
+    },
+    Chore {
         name: "fuzz",
         about: "random bytes against everything that reads files and answers; --seconds N for each target, names of some",
         run: fuzz::run,

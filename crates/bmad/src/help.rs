@@ -288,15 +288,18 @@ mod tests {
 
     use super::*;
 
-    const EARLY: &str = "module,phase,name,code,sequence,workflow-file,command,required,agent-name,agent-command,agent-display-name,agent-title,options,description,output-location,outputs\n\
-        bmm,4-implementation,Plan,SP,10,_bmad/p/workflow.yaml,bmad-bmm-sprint-planning,true,sm,x,B,S,Create Mode,d,implementation_artifacts,board\n\
+    const EARLY: &str = "module,phase,name,code,sequence,workflow-file,command,required,agent-name,agent-command,\
+        agent-display-name,agent-title,options,description,output-location,outputs\n\
+        bmm,4-implementation,Plan,SP,10,_bmad/p/workflow.yaml,bmad-bmm-sprint-planning,true,sm,x,B,S,Create Mode,d,\
+            implementation_artifacts,board\n\
         bmm,anytime,Guide,DP,,_bmad/d/workflow.yaml,bmad-bmm-document-project,false,,,,,,d,,\n\
         bmm,2-planning,Check,VP,20,_bmad/v.md,bmad-bmm-create-prd,false,,,,,Validate Mode,d,,\n\
         bmm,2-planning,PRD,CP,10,_bmad/c.md,bmad-bmm-create-prd,true,,,,,Create Mode,\"a, b\",planning_artifacts,prd\n\
         bmm,1-analysis,Storm,BP,10,skill:bmad-brainstorming,bmad-brainstorming,false,,,,,,d,,\n\
         bmm,anytime,Write,WD,,_bmad/a.yaml,,false,,,,,,d,,\n";
 
-    const LATE: &str = "module,skill,display-name,menu-code,description,action,args,phase,preceded-by,followed-by,required,output-location,outputs\n\
+    const LATE: &str = "module,skill,display-name,menu-code,description,action,args,phase,preceded-by,followed-by,required,\
+        output-location,outputs\n\
         M,_meta,,,,,,,,,false,somewhere,\n\
         M,bmad-prd,PRD,P,d,,,2-planning,bmad-product-brief,,true,planning_artifacts,prd\n\
         M,bmad-ux,UX,U,d,,,2-planning,bmad-prd,,false,,\n\
@@ -307,12 +310,15 @@ mod tests {
         M,bmad-build,Build,B,d,,,ship,bmad-sprint-planning,bmad-code-review,true,,\n\
         M,bmad-code-review,Review,R,d,,,ship,,,false,,\n";
 
-    const SHIFTED: &str = "module,phase,name,code,sequence,workflow-file,command,required,agent-name,agent-command,agent-display-name,agent-title,options,description,output-location,outputs\n\
+    const SHIFTED: &str = "module,phase,name,code,sequence,workflow-file,command,required,agent-name,agent-command,\
+        agent-display-name,agent-title,options,description,output-location,outputs\n\
         M,_meta,,,,,,false,,,,,,,somewhere,\n\
         M,bmad-create-prd,PRD,CP,words.,,2-planning,false,,,,,true,planning_artifacts,prd,\n\
         M,bmad-create-ux-design,UX,CU,\"a, b\",,2-planning,bmad-create-prd,,,,,false,planning_artifacts,ux,\n\
-        M,bmad-create-story,Make,CS,d,create,,4-implementation,bmad-sprint-planning,,,,bmad-create-story:validate,true,implementation_artifacts,story\n\
-        M,bmad-create-story,Look,VS,d,validate,,4-implementation,bmad-create-story:create,,,,bmad-dev-story,false,implementation_artifacts,x\n\
+        M,bmad-create-story,Make,CS,d,create,,4-implementation,bmad-sprint-planning,,,,bmad-create-story:validate,\
+            true,implementation_artifacts,story\n\
+        M,bmad-create-story,Look,VS,d,validate,,4-implementation,bmad-create-story:create,,,,bmad-dev-story,false,\
+            implementation_artifacts,x\n\
         M,bmad-dev-story,Dev,DS,d,,4-implementation,bmad-create-story:validate,,,,,true,,,\n\
         M,bmad-sprint-planning,Plan,SP,d,,4-implementation,false,,,,,true,implementation_artifacts,board,\n\
         M,bmad-edit-prd,Edit,EP,,,[path],2-planning,bmad-validate-prd,,,,,false,planning_artifacts,prd\n\
@@ -351,7 +357,8 @@ mod tests {
 
     #[test]
     fn a_ring_is_walked_through_and_what_is_no_list_is_said() {
-        let ring = "module,skill,display-name,phase,preceded-by,followed-by,required\nM,b,,1-a,a,,true\nM,a,,1-a,b,,true\nM,c,,9-z,c,,true\n";
+        let ring = "module,skill,display-name,phase,preceded-by,followed-by,required\nM,b,,1-a,a,,true\nM,a,,1-a,b,,true\n\
+            M,c,,9-z,c,,true\n";
         assert!(
             drawn(ring).contains("c  required [9-z] None\nb  required [1-a] None\na  required"),
             "{}",

@@ -100,7 +100,8 @@ mod tests {
         let text =
             "installation:\n  version: 6.0.0-alpha.22\nmodules:\n  - core\n  - bmm\nides:\n  - claude-code\n";
         assert_eq!(drawn(text), "6.0.0-alpha.22|core -,bmm -|claude-code|false");
-        let text = "installation:\n  version: 6.10\n  installShims: true\nmodules:\n  - name: core\n    version: 6.10.0\n  - name: tea\n    version: null\nides: []\n";
+        let text = "installation:\n  version: 6.10\n  installShims: true\nmodules:\n  - name: core\n    version: 6.10.0\n\
+            \x20 - name: tea\n    version: null\nides: []\n";
         assert_eq!(drawn(text), "6.10|core 6.10.0,tea -||true");
     }
 

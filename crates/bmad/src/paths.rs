@@ -217,8 +217,11 @@ mod tests {
     use super::*;
     use crate::shelf::Kept;
 
-    const PATH: &str = "track: bmad-method\nfield_type: greenfield\nphases:\n  - phase: 1\n    workflows:\n      - id: storm\n        exec: \"{project-root}/_bmad/s.md\"\n        optional: true\n\
-        \x20 - phase: 2\n    workflows:\n      - id: prd\n        workflow: \"{project-root}/_bmad/p.yaml\"\n        required: true\n        agent: pm\n        command: /not/there\n      - id: ux\n        conditional: if_has_ui\n      - note: no id\n      - id: last\n        recommended: true\n";
+    const PATH: &str = "track: bmad-method\nfield_type: greenfield\nphases:\n  - phase: 1\n    workflows:\n      - id: storm\n\
+        \x20       exec: \"{project-root}/_bmad/s.md\"\n        optional: true\n\
+        \x20 - phase: 2\n    workflows:\n      - id: prd\n        workflow: \"{project-root}/_bmad/p.yaml\"\n\
+            \x20       required: true\n        agent: pm\n        command: /not/there\n      - id: ux\n\
+            \x20       conditional: if_has_ui\n      - note: no id\n      - id: last\n        recommended: true\n";
 
     #[test]
     fn a_path_is_read_by_its_files() {

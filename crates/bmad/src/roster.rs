@@ -269,7 +269,8 @@ mod tests {
     fn a_manifest_of_the_first_era_is_read() {
         let text = "name,displayName,title,icon,role,identity,communicationStyle,principles,module,path\n\
             \"bmad-master\",\"BMad Master\",\"BMad Master Executor\",\"x\",\"Runs it all\",\"i\",\"c\",\"p\",\"core\",\"a.md\"\n\
-            \"clerk\",\"Ada\",\"Billing Clerk\",\"x\",\"Invoices &amp; refunds\",\"i\",\"says &quot;no&quot;\",\"p\",\"bmm\",\"b.md\"\n\
+            \"clerk\",\"Ada\",\"Billing Clerk\",\"x\",\"Invoices &amp; refunds\",\"i\",\"says &quot;no&quot;\",\"p\",\"bmm\",\
+                \"b.md\"\n\
             \"cook\",\"Ben\",\"Ship&apos;s Cook\",\"x\",\"\",\"Feeds\nforty\",\"c\",\"p\",\"bmm\",\"c.md\"\n";
         assert_eq!(drawn(text), "Billing Clerk (Invoices & refunds)\nShip's Cook (Feeds forty)");
     }
@@ -294,9 +295,11 @@ mod tests {
 
     #[test]
     fn late_eras_have_their_agents_in_toml() {
-        let team = "[core]\nx = 1\n[agents.bmad-agent-pilot]\nmodule = \"bmm\"\nname = \"Ann\"\ntitle = \"Pilot\"\ndescription = \"Knows the charts\"\n\
+        let team = "[core]\nx = 1\n[agents.bmad-agent-pilot]\nmodule = \"bmm\"\nname = \"Ann\"\ntitle = \"Pilot\"\n\
+            description = \"Knows the charts\"\n\
             [agents.bmad-agent-cook]\nname = \"Ben\"\ntitle = \"Cook\"\n";
-        let own = "[agents.bmad-agent-cook]\ntitle = \"Head Cook\"\ndescription = \"Feeds\"\n[agents.mate]\nname = \"Cid\"\n[agents]\nbroken = 1\n";
+        let own = "[agents.bmad-agent-cook]\ntitle = \"Head Cook\"\ndescription = \"Feeds\"\n[agents.mate]\nname = \"Cid\"\n\
+            [agents]\nbroken = 1\n";
         let roster = of_layers(&[team.into(), own.into()]).unwrap();
         let personas: Vec<String> = roster.personas.iter().map(ToString::to_string).collect();
         assert_eq!(personas, ["Pilot (Knows the charts)", "Head Cook (Feeds)", "Cid"]);

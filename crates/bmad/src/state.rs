@@ -366,7 +366,8 @@ mod tests {
         let run = plan("prds/prd-x-2026-01-01/prd.md");
         let shard = plan("epics/epic-1.md");
         let path = "_bmad/bmm/workflows/workflow-status/paths/method-greenfield.yaml";
-        let track = "phases:\n  - phase: 2\n    workflows:\n      - {id: prd, required: true}\n      - {id: implementation-readiness, required: true, exec: 'x/check-implementation-readiness/workflow.md'}\n";
+        let track = "phases:\n  - phase: 2\n    workflows:\n      - {id: prd, required: true}\n\
+            \x20     - {id: implementation-readiness, required: true, exec: 'x/check-implementation-readiness/workflow.md'}\n";
         let all = [
             drawn(&[]),
             drawn(&[A]),

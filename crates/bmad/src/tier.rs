@@ -256,7 +256,8 @@ mod tests {
 
     #[test]
     fn a_project_s_own_levels_count() {
-        let text = "detection_hints:\n  keywords:\n    level_4: [\"Rocket\"]\n  story_counts:\n    level_0: [1, 3]\n    level_4: [4, 999]\n    level_1: [9, 2]\n";
+        let text = "detection_hints:\n  keywords:\n    level_4: [\"Rocket\"]\n  story_counts:\n    level_0: [1, 3]\n\
+            \x20   level_4: [4, 999]\n    level_1: [9, 2]\n";
         let (levels, problems) = Levels::read("l.yaml", text);
         assert_eq!(problems, []);
         assert!(drawn(&Task { words: "two rockets", ..Task::default() }, &levels).starts_with("4 "));
@@ -269,7 +270,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_suggestion_is_always_a_tier(words in "\\PC{0,60}", stories in any::<Option<u32>>(), files in any::<Option<u32>>(), past in proptest::collection::vec(any::<u8>(), 0..5)) {
+        fn a_suggestion_is_always_a_tier(
+            words in "\\PC{0,60}",
+            stories in any::<Option<u32>>(),
+            files in any::<Option<u32>>(),
+            past in proptest::collection::vec(any::<u8>(), 0..5),
+        ) {
             let suggestion = suggest(&Task { words: &words, stories, files, past: &past }, &Levels::default());
             prop_assert!(suggestion.tier <= HIGHEST && !suggestion.reasons.is_empty());
         }

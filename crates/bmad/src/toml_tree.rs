@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn tables_are_read_in_the_order_they_are_written_with_their_lines() {
-        let text = "\u{feff}# top\r\n[core]\r\nzeta = \"z\"\r\nalpha = 1\r\n[agents.b]\r\nname = 'B'\r\n[agents.a]\r\nlist = [1.5, true, 2024-01-01]\r\n";
+        let text = "\u{feff}# top\r\n[core]\r\nzeta = \"z\"\r\nalpha = 1\r\n[agents.b]\r\nname = 'B'\r\n[agents.a]\r\n\
+            list = [1.5, true, 2024-01-01]\r\n";
         let (tree, broken) = parse(text);
         assert_eq!(broken, []);
         let core = tree.get("core").unwrap();

@@ -224,6 +224,10 @@ fn each_value_alone(text: &str, node: &yaml::Node, name: &str) {
     }
     let mut before = Vec::new();
     leaves(node, &mut before);
+    // What came through an alias follows its anchor.
+    if before.iter().any(|(span, _)| span.is_none()) {
+        return;
+    }
     for (index, (span, _)) in before.iter().enumerate().take(20) {
         let Some(span) = span.clone().filter(|span| !text[span.clone()].contains('\n')) else { continue };
         let edited = spliced(text, &[(span, "exchanged".to_string())]);

@@ -79,6 +79,9 @@ pub(crate) struct Moves {
     pub path: String,
     /// Empty: it was there already.
     pub moves: Vec<tribunal_bmad::board::edit::Move>,
+    /// The story's file, where its status followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub story: Option<String>,
     pub dry_run: bool,
 }
 
@@ -91,6 +94,16 @@ pub(crate) struct Validation {
     pub step: Option<&'static str>,
     #[serde(flatten)]
     pub report: tribunal_bmad::check::Report,
+}
+
+/// `tribunal story KEY --tick …`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StoryEdit {
+    pub schema: &'static str,
+    pub path: String,
+    /// Empty: it said so already.
+    pub changes: Vec<String>,
+    pub dry_run: bool,
 }
 
 /// `tribunal runs` and `tribunal status`.

@@ -81,6 +81,33 @@ pub fn edit<T, E>(
     Err(WriteError::Overtaken { path: path.to_string() })
 }
 
+/// The same for a file that may not be there yet: it begins empty.
+pub fn edit_or_make<T, E>(
+    project: &Project,
+    path: &str,
+    mut change: impl FnMut(&str) -> Result<(String, T), E>,
+) -> Result<T, WriteError<E>> {
+    let shelf = Folder::at(project);
+    if let Ok(None) = shelf.read(path) {
+        let failed = |cause: io::Error| WriteError::Failed { path: path.to_string(), cause };
+        let real = project.root().join(path);
+        if let Some(to) = project.leads_out(&real) {
+            let why = Unreadable::LeadsOut { to: to.display().to_string() };
+            return Err(WriteError::Unreadable { path: path.to_string(), why });
+        }
+        // What would be refused or come to nothing leaves no empty file behind.
+        let (new, told) = change("").map_err(|why| WriteError::Refused { path: path.to_string(), why })?;
+        if new.is_empty() {
+            return Ok(told);
+        }
+        match fs::File::create_new(&real) {
+            Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => return Err(failed(cause)),
+            _ => {}
+        }
+    }
+    edit(project, path, change)
+}
+
 #[cfg(test)]
 mod tests {
     use std::{cell::Cell, os::unix::fs::symlink};
@@ -157,6 +184,21 @@ mod tests {
         let refused = edit(&project, "b.yaml", |_| Err::<(String, ()), _>("no"));
         assert!(matches!(refused, Err(WriteError::Refused { why: "no", .. })));
         assert_eq!(fs::read_to_string(folder.path().join("b.yaml")).unwrap(), "fine");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_made_when_there_is_something_to_write() {
+        let (folder, project) = project(b"one\n");
+        edit_or_make(&project, "new.md", |_| Ok::<_, ()>((String::new(), ()))).unwrap();
+        edit_or_make(&project, "new.md", |_| Err::<(String, ()), _>("no")).unwrap_err();
+        assert_eq!(names(&folder), ["b.yaml"]);
+        edit_or_make(&project, "new.md", add).unwrap();
+        edit_or_make(&project, "new.md", add).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("new.md")).unwrap(), "more\nmore\n");
+        let elsewhere = tempfile::tempdir().unwrap();
+        symlink(elsewhere.path().join("made"), folder.path().join("out.md")).unwrap();
+        assert!(matches!(edit_or_make(&project, "out.md", add), Err(WriteError::Unreadable { .. })));
+        assert!(!elsewhere.path().join("made").exists());
     }
 
     #[test]

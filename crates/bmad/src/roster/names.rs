@@ -28,8 +28,7 @@ impl fmt::Display for Unnamed {
 impl Member {
     /// The id without what every agent's id begins with: `dev`.
     pub fn short(&self) -> &str {
-        let id = self.id.strip_prefix("bmad-").unwrap_or(&self.id);
-        id.strip_prefix("agent-").unwrap_or(id)
+        self.id.strip_prefix("bmad-agent-").unwrap_or(&self.id)
     }
 
     /// A name that only one agent has: `bmm:dev`.

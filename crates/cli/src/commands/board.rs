@@ -8,6 +8,7 @@ use tribunal_bmad::{
         edit::{Move, Refused, Way, moved},
     },
     keys::Key,
+    story::{self, edit::set_status},
 };
 use tribunal_report::escaped;
 use tribunal_runner::{
@@ -51,10 +52,18 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     let to = state(&key, &arguments.state)?;
     let way = if arguments.anyway { Way::Anyway } else { Way::Along };
     let path = bmad.board_path();
+    // Whether it may move is known before the story says anything; the board says it last.
+    write(&project, &path, (&key, to), way, true)?;
+    let story = follow(&project, &bmad, (&key, to), arguments.dry_run)?;
     let moves = write(&project, &path, (&key, to), way, arguments.dry_run)?;
     if context.json {
-        documents::print(&Moves { schema: "tribunal.board/1", path, moves, dry_run: arguments.dry_run })?;
+        let dry_run = arguments.dry_run;
+        documents::print(&Moves { schema: "tribunal.board/1", path, moves, story, dry_run })?;
         return Ok(0);
+    }
+    if let Some(story) = story {
+        let mark = if arguments.dry_run { "would say" } else { "✓" };
+        writeln!(stdout(), "{}", escaped(&format!("{mark} Status: {to} · {story}")))?;
     }
     if moves.is_empty() {
         writeln!(stdout(), "{key} is {to} already")?;
@@ -64,6 +73,32 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
         writeln!(stdout(), "{}", escaped(&format!("{mark} {key}: {from} → {to} · {path}:{line}")))?;
     }
     Ok(0)
+}
+
+/// Has a story's own file say the same, where it says anything: the file that was changed.
+fn follow(
+    project: &Project,
+    bmad: &Bmad,
+    (key, to): (&Key, State),
+    dry_run: bool,
+) -> Result<Option<String>, Complaint> {
+    let (Key::Story(key), State::Story(to)) = (key, to) else { return Ok(None) };
+    let Some(path) = bmad.story_file(key) else { return Ok(None) };
+    let changed = edit(project, &path, |text| {
+        if story::read(&path, text).status.is_none_or(|line| line.status == Some(to)) {
+            return Ok((text.to_string(), false));
+        }
+        let new = set_status(text, to)?;
+        Ok((if dry_run { text.to_string() } else { new }, true))
+    });
+    let changed = changed.map_err(|error: WriteError<story::edit::Refused>| match error {
+        WriteError::Refused { why, .. } => {
+            Complaint::new(NEGATIVE, format!("nothing was moved: {path} could not be changed: {}", why.why))
+                .todo(why.todo)
+        }
+        other => unwritten(&other),
+    })?;
+    Ok(changed.then_some(path))
 }
 
 fn state(key: &Key, said: &str) -> Result<State, Complaint> {

@@ -105,6 +105,11 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
     }
 }
 
+/// Also `tribunal story KEY`.
+pub(super) fn story(file: &Path, context: &Context) -> Result<u8, Complaint> {
+    story::run(file, context)
+}
+
 fn settings(all: bool, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let effective = settings::gather(project.root(), &context.wishes().given)?;

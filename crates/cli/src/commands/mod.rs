@@ -20,6 +20,7 @@ mod say;
 mod schema;
 mod status;
 mod stop;
+mod story;
 mod trust;
 mod undo;
 mod validate;
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Board(board::What),
     /// Check that documents, board, stories and settings fit together, and whether a workflow can run
     Validate(validate::Arguments),
+    /// Show a story's file, tick its tasks, add files, write a review's follow-ups into it
+    Story(story::Arguments),
     /// Draw a past run again, from its journal
     Log(log::Arguments),
     /// Let the commands that came with this project run here
@@ -96,6 +99,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Undo(arguments) => undo::run(&arguments, context),
         Command::Board(what) => board::run(&what, context),
         Command::Validate(arguments) => validate::run(&arguments, context),
+        Command::Story(arguments) => story::run(&arguments, context),
         Command::Log(arguments) => log::run(&arguments, context),
         Command::Trust(arguments) => trust::run(&arguments, context),
         Command::Doctor(arguments) => doctor::run(&arguments, context),

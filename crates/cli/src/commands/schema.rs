@@ -12,8 +12,8 @@ use crate::{
     build::Facts,
     complaint::Complaint,
     documents::{
-        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, Transcripts,
-        Trust, Undo, Validation,
+        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, StoryEdit,
+        Transcripts, Trust, Undo, Validation,
     },
     settings::{self, Document, nearest},
 };
@@ -37,6 +37,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("sent", schema_for!(Calls)),
         ("board", schema_for!(Moves)),
         ("inspect-sprint", schema_for!(SprintFile)),
+        ("story", schema_for!(StoryEdit)),
         ("inspect-story", schema_for!(StoryFile)),
         ("validate", schema_for!(Validation)),
         ("gc", schema_for!(Garbage)),

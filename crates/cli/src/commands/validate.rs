@@ -133,7 +133,7 @@ fn verdict(report: &Report, step: Option<Step>) -> String {
     ];
     let about = step.map(|step| format!(" for {step}")).unwrap_or_default();
     let word = match (report.ready, step) {
-        (true, None) => "✓ nothing keeps it",
+        (true, None) => "✓ nothing is wrong",
         (true, Some(_)) => "✓ ready",
         (false, _) => "✗ NOT READY",
     };

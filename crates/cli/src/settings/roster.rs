@@ -31,7 +31,6 @@ pub(super) fn of_project(root: &Path, least: u32) -> Roster {
             return Roster { personas: Vec::new(), warning: Some(format!("{path} {what}; {ours}")) };
         }
     };
-    let tribunal_bmad::Roster { personas, remarks, .. } = roster(&text);
     let warned = |what: &str, then: &str| Some(format!("{path} {what}; {then}"));
     let tribunal_bmad::Roster { personas, remarks, .. } = found;
     let needed = LEAST.max(least as usize);

@@ -7,7 +7,7 @@ const QUIET: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
 /// What is shown, without the folder's name.
 fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
     let ran = sandbox.run(&[&["inspect", "project"], args].concat());
-    let rest = ran.stdout.lines().skip(1).collect::<Vec<_>>().join("\n");
+    let rest = ran.out.lines().skip(1).collect::<Vec<_>>().join("\n");
     format!("exit {}\n{rest}", ran.code.unwrap_or(-1))
 }
 

@@ -124,7 +124,10 @@ fn a_move_changes_one_word_and_nothing_beside_it() {
     let text = format!("\u{feff}{}", TEXT.replace('\n', "\r\n"));
     sandbox.write(BOARD, &text);
     let ran = sandbox.run(&["board", "move", "1.2", "done"]);
-    assert_eq!((ran.code, ran.out), (Some(0), format!("✓ 1-2-sift: review → done · {BOARD}:7\n")));
+    let story = format!("{STORIES}/1-2-sift.md");
+    let said = format!("✓ Status: done · {story}\n✓ 1-2-sift: review → done · {BOARD}:7\n");
+    assert_eq!((ran.code, ran.out), (Some(0), said));
+    assert_eq!(sandbox.read(&story), SIFT.replace("Status: review", "Status: done"));
     assert_eq!(sandbox.read(BOARD), text.replace("'review'", "'done'"));
     let names: Vec<_> =
         fs::read_dir(sandbox.path(STORIES)).unwrap().flatten().map(|item| item.file_name()).collect();
@@ -161,6 +164,7 @@ fn what_may_not_move_is_refused_with_the_reason_and_what_to_type() {
     .collect();
     insta::assert_snapshot!(all.join("\n"));
     assert_eq!(sandbox.read(BOARD), TEXT);
+    assert_eq!(sandbox.read(&format!("{STORIES}/1-2-sift.md")), SIFT);
     let forced = sandbox.run(&["board", "move", "1.1", "backlog", "--anyway"]);
     assert_eq!(forced.code, Some(0));
     assert_eq!(sandbox.read(BOARD), TEXT.replace("grind: done", "grind: backlog"));
@@ -183,6 +187,47 @@ fn a_board_out_of_the_project_is_not_written_and_a_foreign_lock_is_respected() {
     assert_eq!(ran.code, Some(5));
     assert!(ran.err.contains("is locked: another program made it"), "{}", ran.err);
     assert_eq!(sandbox.read(BOARD), TEXT);
+}
+
+#[test]
+fn a_story_is_changed_in_place_and_says_what_a_review_left() {
+    let sandbox = mill();
+    let story = format!("{STORIES}/1-2-sift.md");
+    let ran = sandbox.run(&["story", "1.2", "--tick", "1.1", "--add-file", "src/sieve.py", "--dry-run"]);
+    assert_eq!(ran.out, "would be task 1.1 ticked\nwould be src/sieve.py added to the list of files\n");
+    assert_eq!(sandbox.read(&story), SIFT);
+    assert_eq!(sandbox.run(&["story", "1.2", "--tick", "1.1"]).code, Some(0));
+    assert_eq!(sandbox.read(&story), SIFT.replace("- [ ] Test it", "- [x] Test it"));
+    let again = sandbox.run(&["story", &story, "--tick", "1.1"]);
+    assert_eq!(again.out, format!("{story} says so already\n"));
+    let wrong = sandbox.run(&["story", "1.2", "--tick", "7"]);
+    assert_eq!(wrong.code, Some(3));
+    assert!(wrong.err.contains("there is no task 7"), "{}", wrong.err);
+    let missing = sandbox.run(&["story", "1.3"]);
+    assert_eq!(missing.code, Some(2));
+    // What a review of the story left to do goes into it, in the dialect its file uses, once.
+    sandbox.write(
+        "../agent.sh",
+        "cat >/dev/null\ncat <<'E'\nfindings:\n- {severity: high, category: x, description: flour is not defined, quote: \"As a miller I want fine flour.\"}\nE\n",
+    );
+    let agent = sandbox.path("../agent.sh");
+    sandbox.write(
+        "tribunal.yaml",
+        &format!(
+            "tier: 0\nagents: {{use: [mine], mine: {{driver: command, argv: [sh, {agent:?}]}}}}\n\
+             tasks: {{retry_after: 0, required_issues: 0}}\n"
+        ),
+    );
+    let reviewed = sandbox.run(&["review", &story, "--no-fix"]);
+    assert_eq!(reviewed.code, Some(3), "{}{}", reviewed.out, reviewed.err);
+    assert!(sandbox.run(&["status"]).out.contains("1 follow-up · 1 finding open"));
+    let before = sandbox.read(&story);
+    let ran = sandbox.run(&["story", "1.2", "--follow-ups", &sandbox.last_run()]);
+    assert_eq!(ran.out, "✓ F1 left to do: flour is not defined\n", "{}", ran.err);
+    let line = format!("- [ ] [AI-Review][High] flour is not defined [{story}:7]\n");
+    assert_eq!(sandbox.read(&story), format!("{before}{line}"));
+    sandbox.run(&["story", "1.2", "--follow-ups", &sandbox.last_run()]);
+    assert_eq!(sandbox.read(&story), format!("{before}{line}"));
 }
 
 /// Two programs move the stories of their own epic, step by step, on one board.

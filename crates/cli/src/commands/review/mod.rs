@@ -115,6 +115,8 @@ enum ApproveName {
     Each,
 }
 
+pub(super) use story::file as story_file;
+
 /// One run to be.
 struct Prepared {
     project: Project,

@@ -24,7 +24,7 @@ use crate::{bmad::Bmad, complaint::Complaint, context::Context, settings::Wishes
 const NO_GIT: &str = "NO_VCS";
 
 /// The file of the story that somebody typed: a path as it is, else by its key on the board.
-pub(super) fn file(typed: &str, context: &Context) -> Result<PathBuf, Complaint> {
+pub(crate) fn file(typed: &str, context: &Context) -> Result<PathBuf, Complaint> {
     let path = context.path(typed.as_ref());
     if path.is_file() || typed.contains('/') {
         return Ok(PathBuf::from(typed));
