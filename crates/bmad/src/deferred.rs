@@ -352,10 +352,12 @@ mod tests {
         items.collect::<Vec<_>>().join("\n")
     }
 
-    const LEDGER: &str = "# Deferred Work\n\n- source_spec: `spec-1-2-x.md`\n  summary: The cache: never cleared\n  evidence: seen in\n    the log\n\
+    const LEDGER: &str = "# Deferred Work\n\n\
+        - source_spec: `spec-1-2-x.md`\n  summary: The cache: never cleared\n  evidence: seen in\n    the log\n\
                           - source_spec: `b.md`\n  summary: two\n\n## Deferred from: code review of story-3.3 (2026-03-18)\n\n\
                           - Old cookie [src/c.rs:1] — was there: before\n  more of it\n- [x] done one\n* ~~struck~~\n\n```\n- no\n```\n\n\
-                          ## Tech debt\n\nSome prose.\n- a note\n1. no bullet\n\n### DW-7: Slow start\n- **Severity:** high\n- location: src/a.rs:4\n\
+                          ## Tech debt\n\nSome prose.\n- a note\n1. no bullet\n\n### DW-7: Slow start\n\
+                              - **Severity:** high\n- location: src/a.rs:4\n\
                           status: done 2026-01-01\norigin: story 1.2\nIt takes long.\n\n- [DW-8] with an id\n";
 
     #[test]

@@ -304,13 +304,15 @@ mod tests {
 
     #[test]
     fn the_stories_of_a_spec_in_their_order_and_what_breaks_them() {
-        let good = "- id: \"1\"\n  title: Limit\n  description: >-\n    Put a limit\n    in front.\n  spec_checkpoint: true\n  invoke_dev_with: use it\n\
+        let good = "- id: \"1\"\n  title: Limit\n  description: >-\n    Put a limit\n    in front.\n\
+                    \x20 spec_checkpoint: true\n  invoke_dev_with: use it\n\
                     - id: \"2\"\n  title: Show\n  description: x\n";
         insta::assert_snapshot!(drawn(good), @r#"
         1 1 "Limit" true false "use it"
         8 2 "Show" false false ""
         "#);
-        let bad = "- id: 1\n  title: a\n  description: b\n  status: done\n- id: \"3\"\n  title: a\n- id: \"3-2\"\n  title: a\n  description: b\n\
+        let bad = "- id: 1\n  title: a\n  description: b\n  status: done\n- id: \"3\"\n  title: a\n\
+            - id: \"3-2\"\n  title: a\n  description: b\n\
                    - id: \"3-2\"\n  title: a\n  description: b\n- id: \"a/b\"\n  title: a\n  description: b\n- text\n";
         insta::assert_snapshot!(drawn(bad), @r#"
         1 1 "a" false false ""
@@ -337,8 +339,10 @@ mod tests {
     #[test]
     fn a_spec_file_says_how_far_it_is_and_why_it_stopped() {
         let text = "---\ntitle: 'T'\ntype: 'bugfix' # x\nstatus: 'blocked'\nreview_loop_iteration: 2\nfollowup_review_recommended: true\n\
-                    context: ['{project-root}/docs/a.md']\nwarnings: [oversized]\ndeferred:\n  - summary: >-\n      old one\n    evidence: |-\n      seen\n\
-                    \x20   location: src/a.rs:4\n    severity: medium (unverified)\n---\n\n## Intent\n\n## Auto Run Result\n\nStatus: blocked\n\
+                    context: ['{project-root}/docs/a.md']\nwarnings: [oversized]\n\
+                        deferred:\n  - summary: >-\n      old one\n    evidence: |-\n      seen\n\
+                    \x20   location: src/a.rs:4\n    severity: medium (unverified)\n---\n\n## Intent\n\n\
+                        ## Auto Run Result\n\nStatus: blocked\n\
                     Blocking condition: `intent gap`\n\nStatus: no\n";
         insta::assert_debug_snapshot!(spec("s.md", text), @r#"
         Spec {

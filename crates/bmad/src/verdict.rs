@@ -433,7 +433,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_without_falling_over(text in "(?s)([-#{}|:*a\n ]|READY|FAIL|GATE DECISION|```\n|gate_decision:\n|decision: ){0,40}") {
+        fn any_text_is_read_without_falling_over(text in "(?s)([-#{}|:*a\n ]|READY|FAIL|GATE DECISION|```\n\
+            |gate_decision:\n|decision: ){0,40}") {
             let _ = Readiness::read("x", &text);
             let _ = Trace::read("x", &text);
             let _ = CodeReview::parse(&text);

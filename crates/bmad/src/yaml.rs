@@ -339,7 +339,8 @@ mod tests {
 
     #[test]
     fn every_scalar_knows_its_bytes() {
-        let text = "\u{feff}# ä\r\na:   done   # x\r\nb: \"q\"\r\nc: 'it''s' \r\nd: {e: f, g: 1}\r\nh: &i yes\r\nj: *i\r\nk: |\r\n  t\r\nö: ü\r\n";
+        let text = "\u{feff}# ä\r\na:   done   # x\r\nb: \"q\"\r\nc: 'it''s' \r\nd: {e: f, g: 1}\r\nh: &i yes\r\n\
+            j: *i\r\nk: |\r\n  t\r\nö: ü\r\n";
         insta::assert_snapshot!(spans(text), @r#"
         2:6 done Some("done")
         3:4 q Some("\"q\"")

@@ -59,29 +59,7 @@ fn early_eras_have_whole_files() {
         "test-design-epic-1.md",
         "project-context.md",
     ];
-    insta::assert_snapshot!(drawn(&files), @r"
-    Prd planning-artifacts/prd.md
-    Architecture planning-artifacts/architecture.md
-    Ux planning-artifacts/ux-design-specification.md
-    Epics planning-artifacts/epics.md
-    ProductBrief planning-artifacts/product-brief-shop-2026-03-01.md
-    ProductBrief planning-artifacts/product-brief-shop-2026-01-02.md
-    Research planning-artifacts/research/market-tea-research-2026-01-01.md
-    TechSpec implementation-artifacts/tech-spec-wip.md
-    Story implementation-artifacts/1-2-log-in.md
-    Story implementation-artifacts/1-2a-y.md
-    Story implementation-artifacts/1-10-x.md
-    Readiness planning-artifacts/implementation-readiness-report-2026-02-01.md
-    Readiness planning-artifacts/implementation-readiness-report-2026-01-09.md
-    Trace traceability-matrix.md
-    TestDesign test-design-epic-1.md
-    Retro implementation-artifacts/epic-1-retro-2026-02-03.md
-    Deferred implementation-artifacts/deferred-work.md
-    ProjectContext project-context.md
-    ChangeProposal planning-artifacts/sprint-change-proposal-2026-02-01.md
-    WorkflowStatus planning-artifacts/bmm-workflow-status.yaml
-    Note document-older planning-artifacts/product-brief-shop-2026-03-01.md: this one counts; there is also planning-artifacts/product-brief-shop-2026-01-02.md
-    ");
+    insta::assert_snapshot!(drawn(&files));
 }
 
 #[test]
@@ -106,23 +84,7 @@ fn late_eras_have_run_folders_and_specs() {
         "implementation-artifacts/bmad-build-auto-result-x.md",
         "test-artifacts/traceability/gate-decision.json",
     ];
-    insta::assert_snapshot!(drawn(&files), @r"
-    Prd planning-artifacts/prds/prd-shop-2026-08-02/prd.md
-    Prd planning-artifacts/prds/prd-shop-2026-07-01/prd.md + planning-artifacts/prds/prd-shop-2026-07-01/addendum.md
-    Architecture planning-artifacts/architecture/architecture-shop-2026-07-03/ARCHITECTURE-SPINE.md
-    Ux planning-artifacts/ux-designs/ux-shop-2026-07-01/DESIGN.md + planning-artifacts/ux-designs/ux-shop-2026-07-01/EXPERIENCE.md
-    Ux planning-artifacts/ux-design-specification.md
-    Epics planning-artifacts/epics.md
-    ProductBrief planning-artifacts/briefs/brief-shop-2026-07-01/brief.md
-    StorySpec implementation-artifacts/bmad-build-auto-result-x.md
-    StorySpec implementation-artifacts/spec-3-2-digest.md
-    Readiness planning-artifacts/implementation-readiness.md
-    Trace test-artifacts/traceability/gate-decision.json
-    Spec specs/spec-digest/SPEC.md + specs/spec-digest/stories.yaml specs/spec-digest/stories/1-send.md
-    Retro specs/spec-digest/RETROSPECTIVE.md
-    Note document-older planning-artifacts/prds/prd-shop-2026-08-02/prd.md: this one counts; there is also planning-artifacts/prds/prd-shop-2026-07-01/prd.md
-    Warning document-twice planning-artifacts/ux-designs/ux-shop-2026-07-01/DESIGN.md: this one counts; there is also planning-artifacts/ux-design-specification.md
-    ");
+    insta::assert_snapshot!(drawn(&files));
 }
 
 #[test]
@@ -137,14 +99,10 @@ fn parts_are_one_document_and_two_forms_are_told() {
         "planning-artifacts/epics/epic-2.md",
         "planning-artifacts/epics/index.md",
     ];
-    insta::assert_snapshot!(drawn(&files), @r"
-    Prd planning-artifacts/prd.md
-    Prd planning-artifacts/prd/index.md + planning-artifacts/prd/goals.md
-    Architecture planning-artifacts/architecture/index.md + planning-artifacts/architecture/stack.md
-    Epics planning-artifacts/epics/index.md + planning-artifacts/epics/epic-1.md planning-artifacts/epics/epic-2.md
-    Warning document-twice planning-artifacts/prd.md: this one counts; there is also planning-artifacts/prd/index.md
+    insta::assert_snapshot!(drawn(&files));
+    insta::assert_snapshot!(drawn(&["planning-artifacts/epic-10-b.md", "planning-artifacts/epic-2-a.md"]), @r"
+    Epics planning-artifacts/epic-2-a.md + planning-artifacts/epic-10-b.md
     ");
-    insta::assert_snapshot!(drawn(&["planning-artifacts/epic-10-b.md", "planning-artifacts/epic-2-a.md"]), @"Epics planning-artifacts/epic-2-a.md + planning-artifacts/epic-10-b.md");
 }
 
 #[test]

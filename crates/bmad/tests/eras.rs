@@ -212,7 +212,7 @@ fn every_file_is_read_and_can_be_edited_in_one_place() {
         }
     }
     assert!(counts.values().sum::<usize>() > 1500, "{counts:?}");
-    insta::assert_snapshot!(broken.join("\n"));
+    assert_eq!(broken, Vec::<String>::new());
 }
 
 /// One value after the other exchanged: that leaf says the new word, and every other says what it did.

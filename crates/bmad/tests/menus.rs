@@ -24,7 +24,15 @@ use tribunal_bmad::menu::{Context, Menu, Refusal, Shape, detect, shapes};
 
 const FOLDER: &str = "TRIBUNAL_BMAD_TREES";
 const METHODS: &str = "Choose a number (1-5), [r] to Reshuffle, [a] List All, or [x] to Proceed:";
-const ERAS: [&str; 6] = ["a", "b", "c1", "c2", "c3", "d"];
+/// Each era with the version that stands for it.
+const ERAS: [(&str, &str); 6] = [
+    ("a", "6.0.0-alpha.22"),
+    ("b", "6.0.4"),
+    ("c1", "6.1.0"),
+    ("c2", "6.3.0"),
+    ("c3", "6.10.0"),
+    ("d", "6.12.0"),
+];
 
 /// All step files, workflows and tasks below a folder, those of the agent's own folder among them.
 fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -127,7 +135,7 @@ fn drawn(census: &Census) -> String {
 fn every_menu_of_every_era_is_counted() {
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let folder = folder.unwrap_or_else(|| panic!("{FOLDER} says where the trees are: run cargo xtask bmad"));
-    for era in ERAS {
-        insta::assert_snapshot!(format!("era_{era}"), drawn(&census(&folder.join(era))));
+    for (era, version) in ERAS {
+        insta::assert_snapshot!(format!("era_{era}"), drawn(&census(&folder.join(version))));
     }
 }

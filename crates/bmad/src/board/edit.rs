@@ -124,7 +124,7 @@ fn begun_epic(board: &Board, key: &Key, to: State) -> Option<Move> {
     let (Key::Story(story), State::Story(state)) = (key, to) else { return None };
     let epic = Key::Epic(story.epic);
     let entry = board.entry(&epic).filter(|entry| entry.state == Some(State::Epic(EpicStatus::Backlog)))?;
-    (state > StoryStatus::Backlog).then(|| Move {
+    (state > StoryStatus::Backlog).then_some(Move {
         key: epic,
         from: State::Epic(EpicStatus::Backlog),
         to: State::Epic(EpicStatus::InProgress),

@@ -48,11 +48,23 @@ pub(super) struct Material<'a> {
     pub stories: Vec<File>,
     /// What came up while reading.
     pub problems: Vec<Problem>,
+    stated: Stated<'a>,
+    asked: RefCell<Asked>,
+}
+
+/// Where a story is named.
+#[derive(Default)]
+struct Stated<'a> {
     entries: BTreeMap<&'a StoryKey, &'a Entry>,
     /// Stories that have a file.
     written: BTreeSet<Number>,
-    folders: RefCell<BTreeMap<String, BTreeSet<String>>>,
-    told: RefCell<BTreeMap<Step, String>>,
+}
+
+/// What was asked once is not looked up again.
+#[derive(Default)]
+struct Asked {
+    folders: BTreeMap<String, BTreeSet<String>>,
+    commands: BTreeMap<Step, String>,
 }
 
 impl<'a> Material<'a> {
@@ -69,12 +81,10 @@ impl<'a> Material<'a> {
             epics: Epics::default(),
             stories: Vec::new(),
             problems: Vec::new(),
-            entries: BTreeMap::new(),
-            written: BTreeSet::new(),
-            folders: RefCell::default(),
-            told: RefCell::default(),
+            stated: Stated::default(),
+            asked: RefCell::default(),
         };
-        material.entries = material.board.into_iter().flat_map(Board::stories).collect();
+        material.stated.entries = material.board.into_iter().flat_map(Board::stories).collect();
         for kind in [Kind::Prd, Kind::Architecture, Kind::Ux, Kind::Epics] {
             let Some(document) = input.documents.first(kind) else { continue };
             for path in document.paths() {
@@ -111,7 +121,7 @@ impl<'a> Material<'a> {
             let problems = std::mem::take(&mut story.problems);
             let own = if is_spec { crate::specs::spec(&path, &text).problems } else { problems };
             self.problems.extend(own);
-            self.written.extend(story.key.as_ref().map(StoryKey::number));
+            self.stated.written.extend(story.key.as_ref().map(StoryKey::number));
             self.stories.push(File { path, text, story, is_spec });
         }
     }
@@ -135,7 +145,7 @@ impl<'a> Material<'a> {
 
     /// The board's line for a story, by its key.
     pub fn entry(&self, key: &StoryKey) -> Option<&'a Entry> {
-        self.entries.get(key).copied()
+        self.stated.entries.get(key).copied()
     }
 
     /// Whether stories are written into files before they are developed.
@@ -149,7 +159,7 @@ impl<'a> Material<'a> {
 
     /// Whether a story has a file, under whatever slug.
     pub fn is_written(&self, number: Number) -> bool {
-        self.written.contains(&number)
+        self.stated.written.contains(&number)
     }
 
     /// The files of stories that would be developed now.
@@ -175,8 +185,9 @@ impl<'a> Material<'a> {
             return true;
         }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
-        let mut folders = self.folders.borrow_mut();
-        let names = folders
+        let mut asked = self.asked.borrow_mut();
+        let names = asked
+            .folders
             .entry(folder.to_string())
             .or_insert_with(|| self.shelf.names(folder).into_iter().collect());
         names.contains(name) || names.contains(&format!("{name}/"))
@@ -184,7 +195,7 @@ impl<'a> Material<'a> {
 
     /// What to type, or to do, for a step.
     pub fn how(&self, step: Step) -> String {
-        self.told.borrow_mut().entry(step).or_insert_with(|| self.told(step)).clone()
+        self.asked.borrow_mut().commands.entry(step).or_insert_with(|| self.told(step)).clone()
     }
 
     fn told(&self, step: Step) -> String {

@@ -34,20 +34,7 @@ fn one_file_as_the_template_has_it() {
                 As a user, for FR1 and NFR1,\n\n**Acceptance Criteria:**\n\n<!-- each -->\n\n**Given** a form\n**When** it is sent\n\
                 **Then** I am in\n\n**Given** none\n**Then** nothing\n\n**Technical Notes:**\n- no criterion\n\n\
                 ### story 1.2a - Out\n#### Acceptance Criteria\n1. a\n2. b\n\n## Epic 2: Paying\n### Story 2.1: Pay (FR2)\n";
-    insta::assert_snapshot!(drawn(&[("epics.md", text)]), @r#"
-    epic 1 "Getting in" epics.md:33 "all get in" ["FR1", "FR2"]
-      1.1 "Sign up & SSO (OAuth2)" 1-1-sign-up-sso-oauth2 (37) ["**Given** a form\n**When** it is sent\n**Then** I am in", "**Given** none\n**Then** nothing"] ["FR1", "NFR1"]
-      1.2a "Out" 1-2a-out (55) ["a", "b"] []
-    epic 2 "Paying" epics.md:60 "" []
-      2.1 "Pay (FR2)" 2-1-pay-fr2 (61) [] ["FR2"]
-    epic 3 "Later" epics.md:30 "Not yet." [] only listed
-    FR1 "people log in" (12)
-    FR2 "people pay" (13)
-    NFR1 "fast" (17)
-    FR1 -> [1] (21)
-    FR2 -> [1, 2] (22)
-    Warning epic-empty epics.md:30: epic 3 has no stories
-    "#);
+    insta::assert_snapshot!(drawn(&[("epics.md", text)]));
 }
 
 #[test]
@@ -62,12 +49,7 @@ fn a_folder_of_parts() {
         ("epics/epic-1.md", one),
         ("epics/epic-2.md", two),
     ];
-    insta::assert_snapshot!(drawn(&files), @r#"
-    epic 1 "In" epics/epic-1.md:1 "Goal." ["FR1", "FR2", "FR3"]
-      1.1 "A" 1-1-a (5) ["x"] []
-    epic 2 "Out" epics/epic-2.md:1 "" []
-      2.1 "B" 2-1-b (3) [] []
-    "#);
+    insta::assert_snapshot!(drawn(&files));
 }
 
 #[test]
@@ -134,7 +116,8 @@ fn ten_megabytes_are_read_in_one_go() {
 proptest! {
     #[test]
     fn any_text_is_read_without_falling_over(
-        text in "(?s)(\u{feff})?([-#:.|{}*\r\n é]|Epic |Story |1|2\\.|FR1|-FR3|## |### |```\n|Acceptance Criteria\n|FR Coverage Map\n|Requirements Inventory\n){0,60}"
+        text in "(?s)(\u{feff})?([-#:.|{}*\r\n é]|Epic |Story |1|2\\.|FR1|-FR3|## |### |```\n|Acceptance Criteria\n\
+            |FR Coverage Map\n|Requirements Inventory\n){0,60}"
     ) {
         let _ = read(&[("a.md", &text), ("b.md", &text)]);
         let _ = inventory("a.md", &text);

@@ -355,7 +355,9 @@ proptest! {
 
     #[test]
     fn any_story_like_text_is_read_and_every_line_is_in_it(
-        text in "(?s)(\u{feff})?(---\n)?([-# `*x:\\[\\](),\r\n\t1é]|status: |Status: |## Tasks\n|- \\[ \\] |\\[AI-Review\\]|\\[Review\\]\\[Patch\\]|### File List\n|## Senior Developer Review\n|Outcome: |Story 1.2|```\n|<!--|-->|AC: ){0,60}"
+        text in "(?s)(\u{feff})?(---\n)?([-# `*x:\\[\\](),\r\n\t1é]|status: |Status: |## Tasks\n\
+            |- \\[ \\] |\\[AI-Review\\]|\\[Review\\]\\[Patch\\]|### File List\n|## Senior Developer Review\n\
+            |Outcome: |Story 1.2|```\n|<!--|-->|AC: ){0,60}"
     ) {
         let story = read("1-2-x.md", &text);
         let lines = text.lines().count().max(1);
@@ -529,7 +531,8 @@ fn what_a_review_leaves_is_added_once_in_its_dialect() {
             "# A\n",
             Dialect::Findings,
             &found,
-            "+⏎ +## Tasks / Subtasks⏎ +⏎ +### Review Findings⏎ +⏎ +- [ ] [Review][Decision] Lock — how long?⏎ +- [x] [Review][Defer] old [b.rs]⏎",
+            "+⏎ +## Tasks / Subtasks⏎ +⏎ +### Review Findings⏎ +⏎ +- [ ] [Review][Decision] Lock — how long?⏎ \
+             +- [x] [Review][Defer] old [b.rs]⏎",
         ),
         (
             "# A\n- [ ] task\n## Dev Notes\n",

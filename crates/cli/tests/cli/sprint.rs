@@ -208,7 +208,8 @@ fn a_story_is_changed_in_place_and_says_what_a_review_left() {
     // What a review of the story left to do goes into it, in the dialect its file uses, once.
     sandbox.write(
         "../agent.sh",
-        "cat >/dev/null\ncat <<'E'\nfindings:\n- {severity: high, category: x, description: flour is not defined, quote: \"As a miller I want fine flour.\"}\nE\n",
+        "cat >/dev/null\ncat <<'E'\nfindings:\n\
+            - {severity: high, category: x, description: flour is not defined, quote: \"As a miller I want fine flour.\"}\nE\n",
     );
     let agent = sandbox.path("../agent.sh");
     sandbox.write(

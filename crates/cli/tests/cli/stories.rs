@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::common::Sandbox;
 
-const STORY: &str = "# Story 1.2: Log in\n\n**Status:** Ready for Dev\n\n## Acceptance Criteria\n\n1. In with a password.\n2. Given none\n   Then out\n\n\
+const STORY: &str = "# Story 1.2: Log in\n\n**Status:** Ready for Dev\n\n## Acceptance Criteria\n\n\
+    1. In with a password.\n2. Given none\n   Then out\n\n\
                      ## Tasks / Subtasks\n\n- [x] Ask (AC: 1)\n  - [ ] the form\n\n### Review Findings\n\n\
                      - [ ] [Review][Patch] Empty password [src/a.rs:4]\n\n### File List\n\n- src/a.rs\n";
 
