@@ -14,7 +14,24 @@ fn what_is_seen_in_a_story_is_told_with_its_lines() {
     let sandbox = Sandbox::scripted("");
     sandbox.write("1-2-log-in.md", STORY);
     let ran = sandbox.run(&["inspect", "story", "1-2-log-in.md"]);
-    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @"");
+    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @r#"
+    key         1-2-log-in
+    title       Log in (line 1)
+    status      ready-for-dev, from "Ready for Dev" in the body (line 3)
+    tasks       1 of 2 done
+      [x] 1     Ask (AC: 1) (line 13)
+        [ ] 1.1   the form (line 14)
+    criteria    2
+      1   In with a password. (line 7)
+      2   Given none (line 8) …
+    files       1
+      src/a.rs (line 22)
+    follow-ups  1 of 1 open
+      [ ] patch     Empty password (line 18), src/a.rs:4
+    [W] 1-2-log-in.md:13: task 1 is ticked, and not all of its subtasks are
+        what is ticked counts as done
+    exit code 0
+    "#);
 }
 
 #[test]
@@ -22,7 +39,21 @@ fn a_story_that_cannot_be_used_is_told_and_is_exit_code_3() {
     let sandbox = Sandbox::scripted("");
     sandbox.write("odd.md", "# Odd\u{1b}[31m\n\nStatus: ready-for-review\n");
     let ran = sandbox.run(&["inspect", "story", "odd.md"]);
-    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @"");
+    insta::assert_snapshot!(format!("{}{}exit code {}", ran.out, ran.err, ran.code.unwrap_or(-1)), @r#"
+    key         -
+    title       Odd\u{1b}[31m (line 1)
+    status      unknown, from "ready-for-review" in the body (line 3)
+    tasks       0 of 0 done
+    criteria    0
+    files       0
+    follow-ups  0 of 0 open
+    [!] odd.md:3: "ready-for-review" is no status of a story
+        use one of backlog, ready-for-dev, in-progress, review, done
+    [W] odd.md: there are no acceptance criteria
+        nothing says when the story is done
+        write them under `## Acceptance Criteria`
+    exit code 3
+    "#);
 }
 
 #[test]
