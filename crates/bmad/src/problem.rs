@@ -35,10 +35,10 @@ pub struct Problem {
     /// What is wrong: lower case, no period at the end.
     pub what: String,
     /// Why it matters; empty where that is plain.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// What to do; empty: nothing.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub todo: String,
 }
 

@@ -35,11 +35,11 @@ pub(crate) struct Sprint {
     pub done: usize,
     pub epics: Vec<EpicRow>,
     /// What retrospectives promised and is not done.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub action_items: Vec<ActionItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextStep>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct StoryRow {
     /// Open in the last runs over its file and its change.
     pub findings: u32,
     /// Those runs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunId>,
 }
 

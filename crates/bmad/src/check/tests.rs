@@ -12,7 +12,7 @@ const LOG_IN: &str = "_bmad-output/implementation-artifacts/1-1-log-in.md";
 const LOG_OUT: &str = "_bmad-output/implementation-artifacts/1-2-log-out.md";
 
 /// What the installer of 6.0 leaves, as far as anything looks at it.
-const INSTALLED: [(&str, &str); 9] = [
+const INSTALLED: [(&str, &str); 16] = [
     ("_bmad/_config/manifest.yaml", "installation:\n  version: 6.0.4\nmodules:\n  - name: bmm\n"),
     ("_bmad/_config/bmad-help.csv", "module,phase\n"),
     ("_bmad/core/tasks/workflow.xml", "<x/>\n"),
@@ -22,6 +22,13 @@ const INSTALLED: [(&str, &str); 9] = [
     (".claude/commands/bmad-bmm-create-prd.md", "x\n"),
     (".claude/commands/bmad-bmm-create-story.md", "x\n"),
     (".claude/commands/bmad-bmm-sprint-planning.md", "x\n"),
+    (".claude/commands/bmad-bmm-quick-dev.md", "x\n"),
+    (".claude/commands/bmad-bmm-create-architecture.md", "x\n"),
+    (".claude/commands/bmad-bmm-create-epics-and-stories.md", "x\n"),
+    (".claude/commands/bmad-bmm-dev-story.md", "x\n"),
+    (".claude/commands/bmad-bmm-code-review.md", "x\n"),
+    (".claude/commands/bmad-bmm-retrospective.md", "x\n"),
+    (".claude/commands/bmad-bmm-check-implementation-readiness.md", "x\n"),
 ];
 
 const PRD_TEXT: &str = "---\nstepsCompleted: [step-01-init, step-11-polish]\ninputDocuments: []\n---\n# Shop\n\n\
@@ -296,7 +303,7 @@ fn a_step_needs_what_comes_before_it() {
         (
             &[(EPICS, "# E\n\n## Epic 1: People\n")],
             Step::SprintPlanning,
-            "false [stories] epics run BMAD's installer for claude-code: npx bmad-method install",
+            "false [stories] epics /bmad-bmm-create-epics-and-stories",
         ),
     ] {
         assert_eq!(drawn(&with(changes), step), said, "{changes:?}");

@@ -331,3 +331,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn colours_hide_no_menu_and_footnotes_are_none() {
+    let found = |text: &str| detect(text, &Context::default());
+    let coloured = "\u{1b}[1m[A]\u{1b}[0m Advanced Elicitation\n\u{1b}[36m[P]\u{1b}[0m Party Mode\n\u{1b}[32m[C]\u{1b}[0m Continue\n";
+    let plain = coloured
+        .replace("\u{1b}[1m", "")
+        .replace("\u{1b}[0m", "")
+        .replace("\u{1b}[36m", "")
+        .replace("\u{1b}[32m", "");
+    assert_eq!(found(coloured), found(&plain));
+    assert_eq!(found(coloured).menus.len(), 1);
+    let notes = found("See both.\n\n[1] https://example.org/a\n[2] https://example.org/b\n");
+    assert_eq!(notes.menus, []);
+    assert!(notes.rejected[0].because.contains(&Refusal::Footnote));
+}

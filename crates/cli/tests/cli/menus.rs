@@ -15,7 +15,7 @@ fn a_menu_is_shown_with_its_score_and_what_only_looks_like_one_with_why() {
     menu in lines 8 to 10, vertical, score 100
       [A] Advanced Elicitation (advanced elicitation)
       [P] Party Mode (party)
-      [C] Exit\u{1b}[2J (exit)
+      [C] Exit (exit)
        +40 keys in brackets, each with its option
        +30 in the last 20 lines
        +20 a known shape

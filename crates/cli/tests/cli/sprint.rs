@@ -141,6 +141,9 @@ fn a_move_changes_one_word_and_nothing_beside_it() {
     would move 2-6a-knead: backlog → in-progress · _bmad-output/implementation-artifacts/sprint-status.yaml:12
     ");
     assert_eq!(sandbox.read(BOARD), text.replace("'review'", "'done'"));
+    // A dry run locks nothing.
+    sandbox.write(&format!("{BOARD}.lock"), "somebody's\n");
+    assert_eq!(sandbox.run(&["board", "move", "2.6a", "in-progress", "--dry-run"]).code, Some(0));
 }
 
 #[test]
@@ -229,6 +232,86 @@ fn a_story_is_changed_in_place_and_says_what_a_review_left() {
     assert_eq!(sandbox.read(&story), format!("{before}{line}"));
     sandbox.run(&["story", "1.2", "--follow-ups", &sandbox.last_run()]);
     assert_eq!(sandbox.read(&story), format!("{before}{line}"));
+}
+
+#[test]
+fn a_story_follows_the_board_only_where_both_said_the_same() {
+    let sandbox = mill();
+    let story = format!("{STORIES}/1-2-sift.md");
+    for (said, to, then) in [
+        ("Status: review", "done", "Status: done"),
+        ("Status: done", "done", "Status: done"),
+        ("Status: in-progress", "done", "Status: in-progress"),
+        ("Status: blocked", "in-progress", "Status: blocked"),
+        (
+            "Status: review - Bob looks at it, see #12",
+            "in-progress",
+            "Status: in-progress - Bob looks at it, see #12",
+        ),
+    ] {
+        sandbox.write(BOARD, TEXT);
+        sandbox.write(&story, &SIFT.replace("Status: review", said));
+        let ran = sandbox.run(&["board", "move", "1.2", to]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert_eq!(sandbox.read(&story), SIFT.replace("Status: review", then), "{said}");
+        let left = ran.err.contains("it stays as it is");
+        assert_eq!(left, !then.contains(to), "{said}: {}", ran.err);
+        // Again: it is there already, and no file is touched.
+        sandbox.write(&story, SIFT);
+        assert_eq!(sandbox.run(&["board", "move", "1.2", to]).code, Some(0));
+        assert_eq!(sandbox.read(&story), SIFT);
+    }
+    sandbox.write(BOARD, TEXT);
+    sandbox.write(&story, &SIFT.replace("Status: review", "Status: blocked"));
+    assert!(sandbox.run(&["status"]).out.contains("its file says blocked"));
+    let validated = sandbox.run(&["validate"]).out;
+    assert!(validated.contains("the story says blocked, the board review"), "{validated}");
+}
+
+#[test]
+fn a_story_s_file_is_its_own_wherever_the_board_says_it_is() {
+    let sandbox = mill();
+    sandbox.write(
+        BOARD,
+        &TEXT.replace(
+            "  1-3-pack: ready-for-dev\n",
+            "  1-3-pack: ready-for-dev\n  1-2-sieve: ready-for-dev\n",
+        ),
+    );
+    // Another story's file is not its own, whatever its number.
+    let other = sandbox.run(&["story", "1-2-sieve", "--tick", "1.1"]);
+    assert_eq!(other.code, Some(2), "{}", other.out);
+    assert_eq!(sandbox.read(&format!("{STORIES}/1-2-sift.md")), SIFT);
+    sandbox.write(BOARD, &TEXT.replace("project: Mill", "story_location: \"{project-root}/docs/stories\""));
+    fs::rename(sandbox.path(&format!("{STORIES}/1-2-sift.md")), sandbox.path(&format!("{STORIES}/x.md")))
+        .unwrap();
+    sandbox.write("docs/stories/1-2-sift.md", SIFT);
+    let ran = sandbox.run(&["board", "move", "1.2", "done"]);
+    assert!(ran.out.contains("✓ Status: done · docs/stories/1-2-sift.md"), "{}{}", ran.out, ran.err);
+    assert_eq!(sandbox.run(&["story", "1.2"]).code, Some(0));
+}
+
+#[test]
+fn folders_out_of_the_project_are_not_worked_on() {
+    let sandbox = mill();
+    let config = |folder: &str| {
+        let text = format!("project_name: Mill\nimplementation_artifacts: \"{folder}\"\n");
+        sandbox.write("_bmad/bmm/config.yaml", &text);
+    };
+    for folder in ["/srv/elsewhere", "{project-root}/../elsewhere"] {
+        config(folder);
+        let ran = sandbox.run(&["board", "move", "1.2", "done"]);
+        assert_eq!(ran.code, Some(3), "{}", ran.out);
+        assert!(ran.err.contains("_bmad/bmm/config.yaml:2: `implementation_artifacts` is"), "{}", ran.err);
+        assert_eq!(sandbox.read(BOARD), TEXT);
+        assert!(sandbox.run(&["status"]).out.contains("`implementation_artifacts` is"));
+    }
+    config(&sandbox.root().canonicalize().unwrap().join(STORIES).display().to_string());
+    let ran = sandbox.run(&["board", "move", "1.2", "done"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = sandbox.run(&["validate", "--for", "trace"]);
+    assert_eq!(ran.code, Some(3));
+    assert!(ran.out.contains("trace cannot be run here"), "{}", ran.out);
 }
 
 /// Two programs move the stories of their own epic, step by step, on one board.
