@@ -265,7 +265,8 @@ fn tasks_have_a_box_whatever_marks_the_item() {
         ),
         ("## Tasks\n- group\n  - [ ] a\n  - [ ] b\n- [ ] c\n", "1-a | 2-b | 3-c"),
         ("## Tasks\n### One\n- [ ] a\n  - [ ] b\n### Two\n  - [ ] c\n", "1-a | 1.1-b | 2-c"),
-        ("## Tasks\n```\n- [ ] no\n```\n<!-- - [ ] no -->\n- [ ] a\n- [x](no)\n- [C] no\n-[ ] no\n", "1-a"),
+        ("## Tasks\n```\n- [ ] no\n```\n<!-- - [ ] no -->\n- [ ] a\n- [x](no)\n- [CI] no\n-[ ] no\n", "1-a"),
+        ("## Tasks\n- [x] a\n- [~] b\n\t- [-] c\n- [/] d\n- [✓] e\n- [ ] f\n", "1xa | 2-b | 2.1-c | 3-d | 4xe | 5-f"),
         (
             "# S\n- [ ] a\n## Dev Notes\n- [ ] no\n## Acceptance Criteria\n- [ ] no\n## Work\n- [x] b\n",
             "1-a | 2xb",
@@ -538,6 +539,9 @@ fn boxes_are_ticked_and_nothing_else() {
         ("## Tasks\n1. [X] a", "1", false, "-1. [X] a +1. [ ] a"),
         ("## Tasks\n- [] a\n", "1", true, "-- [] a⏎ +- [x] a⏎"),
         ("## Tasks\n- [X] a\n", "1", true, ""),
+        ("## Tasks\n- [x] a\n- [~] b\n- [ ] c\n", "2", true, "-- [~] b⏎ +- [x] b⏎"),
+        ("## Tasks\n- [x] a\n- [~] b\n- [ ] c\n", "3", true, "-- [ ] c⏎ +- [x] c⏎"),
+        ("## Tasks\n- [~] a\n", "1", false, ""),
         ("- [ ] a\n```\n- [ ] no\n```\n- [ ] b\n", "2", true, "-- [ ] b⏎ +- [x] b⏎"),
     ] {
         assert_eq!(difference(text, &edit::tick(text, task, done).unwrap()), changed, "{text}");
@@ -628,6 +632,7 @@ fn stories() -> impl Strategy<Value = String> {
         Just("- [ ] a (AC: 1)"),
         Just("\t- [x] b"),
         Just("  * [] c"),
+        Just("- [~] d"),
         Just("### Review Follow-ups (AI)"),
         Just("- [ ] [AI-Review][High] d [e.rs:1]"),
         Just("### Review Findings"),
@@ -743,7 +748,7 @@ proptest! {
             if let Ok(new) = edit::tick(&text, id, !done) {
                 prop_assert!(lost(&text, &new) <= 1);
                 let back = edit::tick(&new, id, *done).unwrap();
-                let folded = |text: &str| text.replace("[]", "[ ]").replace("[X]", "[x]");
+                let folded = |text: &str| text.replace("[]", "[ ]").replace("[~]", "[ ]");
                 prop_assert_eq!(folded(&back), folded(&text));
             }
         }
