@@ -32,7 +32,7 @@ pub enum Kind {
     Front,
     /// A block of code, its fences among it.
     Code,
-    /// Wholly inside `<!-- … -->`.
+    /// Wholly inside `<!-- … -->`. One that is never closed is none, and neither is one in code within a line.
     Comment,
     Prose,
 }
@@ -184,20 +184,25 @@ type Fence = (u8, usize);
 fn mark_code_and_comments(lines: &mut [Line<'_>]) {
     let mut fence: Option<Fence> = None;
     let mut comment = false;
+    // What is opened behind the last end of a comment is never closed, and so it is no comment.
+    let last = lines.iter().rfind(|line| line.kind == Kind::Prose && line.text.contains("-->"));
+    let last = last.map_or(0, |line| line.number);
     for line in lines.iter_mut().filter(|line| line.kind == Kind::Prose) {
         if comment {
             line.kind = Kind::Comment;
-            comment = !line.text.contains("-->");
+            if let Some((_, behind)) = line.text.split_once("-->") {
+                comment = line.number < last && opened(behind).is_some();
+            }
             continue;
         }
         let own = fence_of(line.text);
         match (fence, own) {
             (None, None) => {
-                let trimmed = line.text.trim_start();
-                if let Some(opened) = trimmed.rfind("<!--") {
-                    comment = !trimmed[opened..].contains("-->");
-                }
-                let whole = trimmed.starts_with("<!--") && (comment || trimmed.trim_end().ends_with("-->"));
+                let trimmed = line.text.trim();
+                let open = opened(trimmed);
+                comment = line.number < last && open.is_some();
+                let is_closed = open.is_none() && trimmed.ends_with("-->");
+                let whole = trimmed.starts_with("<!--") && (comment || is_closed);
                 line.kind = if whole { Kind::Comment } else { Kind::Prose };
             }
             (None, Some((open, _))) => {
@@ -212,6 +217,56 @@ fn mark_code_and_comments(lines: &mut [Line<'_>]) {
             }
         }
     }
+}
+
+/// Where a comment begins that the line does not close.
+fn opened(line: &str) -> Option<usize> {
+    let mut at = 0;
+    let mut spans = code_spans(line).into_iter().peekable();
+    while let Some(open) = line[at..].find("<!--").map(|open| at + open) {
+        while spans.next_if(|span| span.end <= open || span.start < at).is_some() {}
+        at = match spans.peek().filter(|span| span.start < open) {
+            Some(span) => span.end,
+            // `<!-->` is a whole comment.
+            None => match line[open + 2..].find("-->") {
+                Some(close) => open + 2 + close + 3,
+                None => return Some(open),
+            },
+        };
+    }
+    None
+}
+
+/// The code within a line, its backticks among it: as many close it as opened it.
+pub(crate) fn code_spans(line: &str) -> Vec<Range<usize>> {
+    let bytes = line.as_bytes();
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (at, _) in line.match_indices('`') {
+        match runs.last_mut().filter(|run| run.end == at) {
+            Some(run) => run.end += 1,
+            // One behind a backslash is a character like others.
+            None if at.checked_sub(1).is_some_and(|before| bytes[before] == b'\\') => {}
+            None => runs.push(at..at + 1),
+        }
+    }
+    // From the last to the first: where the next run of each length is.
+    let mut next = std::collections::HashMap::new();
+    let mut closes = vec![None; runs.len()];
+    for (index, run) in runs.iter().enumerate().rev() {
+        closes[index] = next.insert(run.len(), index);
+    }
+    let mut spans = Vec::new();
+    let mut index = 0;
+    while let (Some(run), Some(close)) = (runs.get(index), closes.get(index)) {
+        match close.and_then(|close| Some((close, runs.get(close)?))) {
+            Some((close, end)) => {
+                spans.push(run.start..end.end);
+                index = close + 1;
+            }
+            None => index += 1,
+        }
+    }
+    spans
 }
 
 /// The fence a line is, and whether nothing follows it.
@@ -254,6 +309,15 @@ mod tests {
             ("````\n```\n# no\n```\n````\n#", "ccccc#"),
             ("```x``` in line\n# yes\n", ".#"),
             ("<!-- one -->\n# a\n<!-- two\n# no\n-->\n# b\ntext <!-- c\n# no\n--> d\n# e", "-#---#.--#"),
+            ("a `<!--` b\n# yes\n-->\n", ".#."),
+            ("``a ` <!-- b`` <!-- `c\n# no\n-->\n# yes", ".--#"),
+            ("\\`<!-- `\n# no\n-->\n", ".--"),
+            ("` <!--\n# no\n-->\n", ".--"),
+            ("<!-- ` --> `<!--`\n# yes\n-->", ".#."),
+            ("<!-- never closed\n# yes\n", ".#"),
+            ("a <!--\n# no\n--> b <!-- never closed\n# yes\n", ".--#"),
+            ("<!-- a\n--> <!-- b\n# no\n-->\n# yes\n", "----#"),
+            ("<!-->\n# yes\n-->\n", "-#."),
             ("#no\n####### no\n# yes #\n", "..#"),
         ] {
             assert_eq!(drawn(text), kinds, "{text:?}");
@@ -281,6 +345,13 @@ mod tests {
         ] {
             assert_eq!(plain(title), words);
         }
+    }
+
+    #[test]
+    fn ten_megabytes_of_backticks_are_cut_in_one_go() {
+        let runs: String = (1..4_000).map(|length| format!("{} ", "`".repeat(length))).collect();
+        let text = format!("{runs}<!--\n{}\n# x\n", "<!-- `".repeat(500_000));
+        assert_eq!(drawn(&text), "..#");
     }
 
     proptest! {

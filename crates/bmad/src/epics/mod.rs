@@ -222,9 +222,9 @@ impl Gathered {
     }
 
     fn missing_epics(&mut self) {
-        let mut before = 0;
+        let mut before: u32 = 0;
         for (number, epic) in &self.epics {
-            if *number > before + 1 {
+            if *number > before.saturating_add(1) {
                 let what = format!("after epic {before} comes epic {number}");
                 let what = if before == 0 { format!("the first epic is {number}") } else { what };
                 let problem = Problem::warning("epic-number-missing", &epic.path, what).at(epic.line);
@@ -269,10 +269,10 @@ fn twice(stories: &mut Vec<EpicStory>, problems: &mut Vec<Problem>) {
 fn gaps(stories: &[EpicStory], problems: &mut Vec<Problem>) {
     let mut sorted: Vec<&EpicStory> = stories.iter().collect();
     sorted.sort_by_key(|story| story.number);
-    let mut before = 0;
+    let mut before: u32 = 0;
     for story in sorted {
         let number = story.number.number;
-        if number > before + 1 {
+        if number > before.saturating_add(1) {
             let what = match before {
                 0 => format!("the first story of epic {} is {}", story.number.epic, story.number),
                 _ => format!("after story {}.{before} comes {}", story.number.epic, story.number),

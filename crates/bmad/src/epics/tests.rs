@@ -104,6 +104,15 @@ fn ids_are_found_in_every_spelling() {
 }
 
 #[test]
+fn the_highest_numbers_are_numbers_like_others() {
+    let text = "## Epic 4294967295: A\n### Story 4294967295.4294967295: a\n### Story 4294967295.4294967295: b\n\
+                ### Story 4294967295.4294967295c: c\n";
+    let read = read(&[("a.md", text), ("b.md", text)]);
+    let missing = read.problems.iter().filter(|problem| problem.rule == "story-number-missing").count();
+    assert_eq!((read.epics.len(), missing), (1, 1));
+}
+
+#[test]
 fn ten_megabytes_are_read_in_one_go() {
     let stories: String =
         (1..40_000).map(|number| format!("### Story 1.{number}: Title {number}\n- FR{number}\n")).collect();

@@ -54,19 +54,16 @@ pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
     let front = page.front_matter().map(yaml::parse).transpose().map_err(|broken| {
         Refused::new(format!("the front matter cannot be read: {}", broken.what), "mend it and try again")
     })?;
-    let word = match front.as_ref().is_some_and(is_spec) {
-        true => SpecStatus::from(to).as_str(),
-        false => to.as_str(),
-    };
     let mut edits: Vec<Edit> = Vec::new();
     let at = page.front.clone().map_or(0, |range| range.start);
     let in_front = front.as_ref().and_then(|front| front.get("status"));
-    if let Some(node) = in_front.filter(|node| node.text().and_then(StoryStatus::parse) != Some(to)) {
-        edits.push(front_edit(text, at, node, word)?);
+    if let (Some(front), Some(node)) = (&front, in_front) {
+        let word = if is_spec(front) { SpecStatus::from(to).as_str() } else { to.as_str() };
+        edits.extend(front_edit(text, at, node, (to, word))?);
     }
     let body = status::in_body(&page);
     match body.as_slice() {
-        [] if in_front.is_none() => edits.push(new_status(&page, word)),
+        [] if in_front.is_none() => edits.push(new_status(&page, to.as_str())),
         [] => {}
         [first, others @ ..] => {
             if let Some(other) = others.iter().find(|other| other.line.status != first.line.status) {
@@ -76,10 +73,9 @@ pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
                 );
                 return Err(Refused::new(why, "take one of them out"));
             }
-            edits.extend(body.iter().filter(|spot| spot.line.status != Some(to)).map(|spot| {
-                let glued = spot.bytes.is_empty() && text[..spot.bytes.start].ends_with(':');
-                (spot.bytes.clone(), if glued { format!(" {word}") } else { word.to_string() })
-            }));
+            for spot in body.iter().filter(|spot| spot.line.status != Some(to)) {
+                edits.push(body_edit(text, spot, to.as_str())?);
+            }
         }
     }
     let new = spliced(text, &edits);
@@ -93,17 +89,49 @@ pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
     })
 }
 
-/// A spec's front matter has other words: `bmad-build-auto` stops at `review`.
+/// A spec's front matter has other words: `bmad-build-auto` stops at `review`. Only one that has a status there is a spec.
 fn is_spec(front: &yaml::Node) -> bool {
-    const OWN: [&str; 5] =
-        ["review_loop_iteration", "followup_review_recommended", "route", "baseline_revision", "type"];
-    let word = front.get("status").and_then(yaml::Node::text).and_then(SpecStatus::parse);
+    const OWN: [&str; 4] =
+        ["review_loop_iteration", "followup_review_recommended", "route", "baseline_revision"];
+    const TYPES: [&str; 4] = ["feature", "bugfix", "refactor", "chore"];
+    let said = |key: &str| front.get(key).and_then(yaml::Node::text).map(str::trim);
+    let word = said("status").and_then(SpecStatus::parse);
     let only_specs = matches!(word, Some(SpecStatus::Draft | SpecStatus::InReview | SpecStatus::Blocked));
-    only_specs || OWN.iter().any(|key| front.get(key).is_some())
+    let typed = said("type").is_some_and(|own| TYPES.contains(&own)) && said("status").is_some();
+    only_specs || typed || OWN.iter().any(|key| front.get(key).is_some())
 }
 
-/// The status in the front matter, in the quotes it has.
-fn front_edit(text: &str, at: usize, node: &yaml::Node, word: &str) -> Result<Edit, Refused> {
+/// What is no status is somebody's sentence, and stays.
+fn no_status(said: &str) -> Refused {
+    let all: Vec<&str> = StoryStatus::ALL.into_iter().map(StoryStatus::as_str).collect();
+    let said: String = said.chars().take(80).collect();
+    Refused::new(
+        format!("the status line says `{said}`, which is no status"),
+        format!("write one of {} there", all.join(", ")),
+    )
+}
+
+/// The word of a status in the body, and nothing of what is written around it.
+fn body_edit(text: &str, spot: &status::Spot, word: &str) -> Result<Edit, Refused> {
+    if !spot.bytes.is_empty() {
+        return Ok((spot.bytes.clone(), word.to_string()));
+    }
+    if !spot.line.said.is_empty() {
+        return Err(no_status(&spot.line.said));
+    }
+    let is_blank = |next: Option<char>| next.is_none_or(char::is_whitespace);
+    let before = if is_blank(text[..spot.bytes.start].chars().next_back()) { "" } else { " " };
+    let behind = if is_blank(text[spot.bytes.end..].chars().next()) { "" } else { " " };
+    Ok((spot.bytes.clone(), format!("{before}{word}{behind}")))
+}
+
+/// The word of the status in the front matter; none: it says so already.
+fn front_edit(
+    text: &str,
+    at: usize,
+    node: &yaml::Node,
+    (to, word): (StoryStatus, &str),
+) -> Result<Option<Edit>, Refused> {
     let odd =
         || Refused::new("the status in the front matter is no plain word", "write it as `status: done`");
     if matches!(node.form, yaml::Form::Nothing) {
@@ -112,24 +140,25 @@ fn front_edit(text: &str, at: usize, node: &yaml::Node, word: &str) -> Result<Ed
             "write a status there",
         ));
     }
-    let span = node.span.clone().filter(|_| node.text().is_some()).ok_or_else(odd)?;
-    let bytes = at + span.start..at + span.end;
-    let old = text.get(bytes.clone()).ok_or_else(odd)?;
-    if old.contains('\n') {
-        return Err(odd());
+    let said = node.text().ok_or_else(odd)?;
+    let known = status::word(said).ok_or_else(|| no_status(said))?;
+    if said.get(known).and_then(StoryStatus::parse) == Some(to) {
+        return Ok(None);
     }
-    let new = match old.chars().next() {
-        Some(quote @ ('"' | '\'')) => format!("{quote}{word}{quote}"),
-        _ => word.to_string(),
-    };
-    Ok((bytes, new))
+    let span = node.span.clone().ok_or_else(odd)?;
+    let (start, end) = (at + span.start, at + span.end);
+    let old = text.get(start..end).filter(|old| !old.contains('\n')).ok_or_else(odd)?;
+    let within = status::word(old).ok_or_else(odd)?;
+    Ok(Some((start + within.start..start + within.end, word.to_string())))
 }
 
 /// Under the title, as the template has it; else at the top.
 fn new_status(page: &Page<'_>, word: &str) -> Edit {
     let end = page.line_end();
-    let title = page.lines.iter().position(|line| line.heading().is_some_and(|(level, _)| level == 1));
-    if let Some(title) = title {
+    // A later heading of the first level is no title.
+    let first = page.lines.iter().position(|line| line.heading().is_some());
+    let is_title = |at: &usize| page.lines[*at].heading().is_some_and(|(level, _)| level == 1);
+    if let Some(title) = first.filter(is_title) {
         return insertion(page, title + 1, &[format!("{end}Status: {word}")]);
     }
     let top =

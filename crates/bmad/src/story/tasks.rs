@@ -96,7 +96,7 @@ fn is_other(title: &str) -> bool {
     STARTS.iter().any(|start| title.starts_with(start)) || title.ends_with("checklist")
 }
 
-/// `- [ ] x`, `* [x] x`, `+ [X] x`, `1. [ ] x`, `2) [] x`.
+/// `- [ ] x`, `* [x] x`, `+ [X] x`, `1. [ ] x`, `2) [] x`, `- [~] x`: a box holds one character or none.
 pub(super) fn boxed<'t>(line: &Line<'t>) -> Option<Boxed<'t>> {
     if !line.is_prose() {
         return None;
@@ -111,10 +111,12 @@ pub(super) fn boxed<'t>(line: &Line<'t>) -> Option<Boxed<'t>> {
     let rest = digits.strip_prefix(mark).filter(|rest| rest.starts_with([' ', '\t']))?;
     let rest = rest.trim_start_matches([' ', '\t']).strip_prefix('[')?;
     let (state, behind) = rest.split_once(']')?;
-    let done = match state {
-        "" | " " => false,
-        "x" | "X" => true,
-        _ => return None,
+    // `[~]`, `[-]`, `[/]`: what is in it has many meanings, but people count the task.
+    let mut inside = state.chars();
+    let done = match (inside.next(), inside.next()) {
+        (Some('x' | 'X' | '✓' | '✔' | '✅'), None) => true,
+        (Some('['), _) | (_, Some(_)) => return None,
+        _ => false,
     };
     if !(behind.is_empty() || behind.starts_with([' ', '\t'])) {
         return None;
