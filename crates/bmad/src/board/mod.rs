@@ -148,7 +148,7 @@ fn read_with_tree(path: &str, text: &str) -> (Board, Node) {
     let tree = match yaml::parse(text) {
         Ok(tree) => tree,
         Err(broken) => {
-            board.problems.push(broken_board(path, &broken));
+            board.problems.push(conflict(path, text).unwrap_or_else(|| broken_board(path, &broken)));
             return (board, Node::of(Form::Nothing));
         }
     };
@@ -176,6 +176,14 @@ fn read_with_tree(path: &str, text: &str) -> (Board, Node) {
     read_action_items(&mut board, tree.get("action_items"));
     look_over(&mut board);
     (board, tree)
+}
+
+/// What git leaves when two changed the same lines.
+fn conflict(path: &str, text: &str) -> Option<Problem> {
+    let line = 1 + text.lines().position(|line| line.starts_with("<<<<<<< "))?;
+    let problem =
+        Problem::error("board-conflict", path, "a merge conflict is not resolved here").at(line).column(1);
+    Some(problem.todo("resolve it; nothing was written to the file"))
 }
 
 fn broken_board(path: &str, broken: &yaml::Broken) -> Problem {

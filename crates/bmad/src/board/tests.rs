@@ -97,6 +97,8 @@ fn what_is_wrong_is_named_with_its_place() {
     ] {
         assert_eq!(problems(text), said, "{text:?}");
     }
+    let conflict = "development_status:\n<<<<<<< HEAD\n  1-1-a: done\n=======\n  1-1-a: review\n>>>>>>> x\n";
+    assert_eq!(problems(conflict), "b.yaml:2:1: a merge conflict is not resolved here\n");
     for broken in ["development_status:\n\t1-1-a: done\n", "development_status: [\n", "a: b: c\n"] {
         let board = read("b.yaml", broken);
         assert!(!board.readable && board.problems.len() == 1, "{broken:?}");

@@ -23,9 +23,44 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
         files_and_board(material, board, problems);
         without_file(material, board, problems);
     }
+    one_file_each(material, problems);
     for file in material.stories.iter().filter(|file| !file.is_spec) {
+        follow_ups(material, file, problems);
         all_ticked(material, file, problems);
         listed_files(material, file, problems);
+    }
+}
+
+/// A story that counts as done, and its review's findings do not.
+fn follow_ups(material: &Material<'_>, file: &File, problems: &mut Vec<Problem>) {
+    let entry = file.story.key.as_ref().and_then(|key| material.entry(key));
+    let is_done = entry.is_some_and(|entry| state_of(entry) == Some(StoryStatus::Done));
+    let mut open = file.story.open_follow_ups();
+    let Some(first) = open.next().filter(|_| is_done) else { return };
+    let more = match open.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let what = format!("the story is done, and what a review left is not: {}{more}", first.text);
+    let problem = Problem::warning("story-follow-ups-open", &file.path, what).at(first.line);
+    problems.push(problem.todo("see to it, or tick it"));
+}
+
+/// Two files of one story: agents take either.
+fn one_file_each(material: &Material<'_>, problems: &mut Vec<Problem>) {
+    let mut of_number: BTreeMap<Number, &File> = BTreeMap::new();
+    let own = material.stories.iter().filter(|file| !file.is_spec);
+    for (number, file) in own.filter_map(|file| Some((file.story.key.as_ref()?.number(), file))) {
+        match of_number.get(&number) {
+            Some(first) => {
+                let what = format!("this is story {number}, as is {}", first.path);
+                let problem = Problem::warning("story-two-files", &file.path, what);
+                problems.push(problem.why("agents may work from either").todo("keep one of them"));
+            }
+            None => {
+                of_number.insert(number, file);
+            }
+        }
     }
 }
 

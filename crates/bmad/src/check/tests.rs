@@ -185,6 +185,10 @@ fn stories_that_do_not_fit_together_are_said_with_their_place() {
             &[(BOARD, &BOARD_TEXT.replace("1-2-log-out", "1-2-leave"))],
             &["warning story-file-renamed 1-2-log-out.md", "note story-renamed epics.md:18"],
         ),
+        (
+            &[(&LOG_OUT.replace("log-out", "leave"), LOG_OUT_TEXT)],
+            &["warning story-two-files 1-2-log-out.md"],
+        ),
         (&[(LOG_OUT, "")], &["warning story-no-file sprint-status.yaml:4"]),
         (
             &[(&LOG_OUT.replace("1-2", "2-7"), LOG_OUT_TEXT)],

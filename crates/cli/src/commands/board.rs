@@ -10,8 +10,9 @@ use tribunal_bmad::{
         State,
         edit::{Move, Refused, Way, moved},
     },
-    keys::Key,
-    shelf::Shelf,
+    commands::{self, Step},
+    keys::{Key, StoryStatus},
+    shelf::{Shelf, Unreadable},
     story::{self, edit::set_status},
 };
 use tribunal_report::escaped;
@@ -60,6 +61,9 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     let way = if arguments.anyway { Way::Anyway } else { Way::Along };
     let path = bmad.board_path();
     let moves = look(&bmad, &path, (&key, to), way)?;
+    if way == Way::Along {
+        is_written_first(&bmad, &key, &moves)?;
+    }
     let (mut story, mut left) = (None, None);
     if let Some(from) = moves.iter().find(|one| one.key == key).map(|one| one.from) {
         match follow(&project, &bmad, (&key, from, to), arguments.dry_run)? {
@@ -97,6 +101,26 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
         writeln!(stdout(), "{}", escaped(&format!("{mark} {key}: {from} → {to} · {path}:{line}")))?;
     }
     Ok(0)
+}
+
+/// Where stories are written ahead, one without a file cannot be developed.
+fn is_written_first(bmad: &Bmad, key: &Key, moves: &[Move]) -> Result<(), Complaint> {
+    let (Key::Story(story), Some(moved)) = (key, moves.iter().find(|one| one.key == *key)) else {
+        return Ok(());
+    };
+    let skips =
+        moved.from == State::Story(StoryStatus::Backlog) && moved.to == State::Story(StoryStatus::InProgress);
+    let command = commands::of(&bmad.layout, Step::CreateStory, bmad.client(), &bmad.shelf);
+    match command.prompt(&story.number().to_string()) {
+        Some(prompt) if skips && bmad.story_file(story).is_none() => {
+            let what = format!(
+                "{key} is backlog: not moved to in-progress, since it has no file to develop it from"
+            );
+            let complaint = Complaint::new(NEGATIVE, what).todo(format!("have it written: {prompt}"));
+            Err(complaint.todo("if it is meant: add --anyway"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What came of a story's own file.
@@ -203,7 +227,8 @@ pub(crate) fn unwritten<E>(error: &WriteError<E>) -> Complaint {
         WriteError::Missing { path } => Complaint::usage(format!("{path} is not there")),
         WriteError::Unreadable { path, why } => {
             let problem = why.problem(path);
-            Complaint::new(NEGATIVE, problem.to_string()).why(problem.why).todo(problem.todo)
+            let exit = if matches!(why, Unreadable::Refused { .. }) { ENVIRONMENT } else { NEGATIVE };
+            Complaint::new(exit, problem.to_string()).why(problem.why).todo(problem.todo)
         }
         WriteError::Locked { path, locked: Locked::By { holder, lock } } => {
             let complaint = Complaint::new(ENVIRONMENT, format!("{path} is locked: {holder}"));
@@ -222,6 +247,7 @@ pub(crate) fn unwritten<E>(error: &WriteError<E>) -> Complaint {
             }
         }
         WriteError::Locked { path, locked: Locked::Failed { cause, lock } } => {
+            let cause = cause.kind();
             Complaint::new(ENVIRONMENT, format!("{path} cannot be locked: {}: {cause}", lock.display()))
                 .todo("see who may write in its folder")
         }

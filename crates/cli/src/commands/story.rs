@@ -1,7 +1,7 @@
 //! `tribunal story KEY`: what a story's file says, and small changes to it that keep every other byte: boxes of tasks, files
 //! that were touched, what a review leaves to do.
 
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
 
 use tribunal_bmad::{
     deferred::{self, NewItem},
@@ -14,6 +14,7 @@ use tribunal_bmad::{
 use tribunal_core::{
     finding::{Finding, Status},
     ids::RunId,
+    subject::Subject,
     text::{count, fold_line},
     view::RunView,
 };
@@ -58,6 +59,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let file = review::story_file(&arguments.story, context)?;
+    if let Some(odd) = arguments.add_file.iter().find(|path| is_outside(path)) {
+        return Err(Complaint::usage(format!("{odd} is no path inside the project"))
+            .todo("write it relative to the project's root"));
+    }
     let changes = !arguments.tick.is_empty()
         || !arguments.untick.is_empty()
         || !arguments.add_file.is_empty()
@@ -68,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let project = context.project_of(&context.path(&file));
     let path = subject::relative(project.root(), &context.path(&file))?;
     let left = match &arguments.follow_ups {
-        Some(run) => Some(left_by(&project, run, context)?),
+        Some(run) => Some(left_by(&project, run, &path, context)?),
         None => None,
     };
     let bmad = Bmad::of(&project);
@@ -90,18 +95,33 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     for line in &told {
         writeln!(stdout(), "{}", escaped(&format!("{mark} {line}")))?;
     }
-    if told.is_empty() {
+    if told.is_empty() && left.as_ref().is_some_and(|(_, findings)| findings.is_empty()) {
+        writeln!(stdout(), "that run left nothing to do")?;
+    } else if told.is_empty() {
         writeln!(stdout(), "{}", escaped(&format!("{path} says so already")))?;
     }
     Ok(0)
 }
 
+fn is_outside(path: &str) -> bool {
+    path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..")
+}
+
 /// A run and what it left open or deferred.
 type Left = (RunId, Vec<Finding>);
 
-fn left_by(project: &Project, run: &str, context: &Context) -> Result<Left, Complaint> {
+fn left_by(project: &Project, run: &str, path: &str, context: &Context) -> Result<Left, Complaint> {
     let (store, run) = context.run_meant(project, Some(run))?;
     let view = RunView::of(&store.entries(&run, 0)?);
+    let subject = view.settings.as_ref().map(|settings| &settings.subject);
+    let is_its_own = subject.is_some_and(|subject| match subject.change() {
+        Some(change) => change.story.as_deref() == Some(path),
+        None => subject.files().contains(&path),
+    });
+    if !is_its_own {
+        let what = subject.map(Subject::title).unwrap_or_default();
+        writeln!(stderr(), "[W] {}", escaped(&format!("run {run} reviewed {what}, and not {path}")))?;
+    }
     let is_left = |finding: &Finding| !matches!(finding.status, Status::Fixed | Status::Dismissed { .. });
     Ok((run, view.findings.into_values().filter(is_left).collect()))
 }

@@ -135,15 +135,15 @@ fn a_move_changes_one_word_and_nothing_beside_it() {
     let again = sandbox.run(&["board", "move", "1-2-sift", "done"]);
     assert_eq!((again.code, again.out.as_str()), (Some(0), "1-2-sift is done already\n"));
     // The epic of a story that is begun begins with it.
-    let ran = sandbox.run(&["board", "move", "2.6a", "in-progress", "--dry-run"]);
+    let ran = sandbox.run(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]);
     insta::assert_snapshot!(ran.out, @r"
     would move epic-2: backlog → in-progress · _bmad-output/implementation-artifacts/sprint-status.yaml:11
-    would move 2-6a-knead: backlog → in-progress · _bmad-output/implementation-artifacts/sprint-status.yaml:12
+    would move 2-6a-knead: backlog → ready-for-dev · _bmad-output/implementation-artifacts/sprint-status.yaml:12
     ");
     assert_eq!(sandbox.read(BOARD), text.replace("'review'", "'done'"));
     // A dry run locks nothing.
     sandbox.write(&format!("{BOARD}.lock"), "somebody's\n");
-    assert_eq!(sandbox.run(&["board", "move", "2.6a", "in-progress", "--dry-run"]).code, Some(0));
+    assert_eq!(sandbox.run(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]).code, Some(0));
 }
 
 #[test]
@@ -161,6 +161,7 @@ fn what_may_not_move_is_refused_with_the_reason_and_what_to_type() {
         ["epic-1", "review"],
         ["1-3-pakc", "review"],
         ["7.7", "review"],
+        ["2.6a", "in-progress"],
     ]
     .iter()
     .map(|args| said(args))
