@@ -221,52 +221,83 @@ fn mark_code_and_comments(lines: &mut [Line<'_>]) {
 
 /// Where a comment begins that the line does not close.
 fn opened(line: &str) -> Option<usize> {
-    let mut at = 0;
-    let mut spans = code_spans(line).into_iter().peekable();
-    while let Some(open) = line[at..].find("<!--").map(|open| at + open) {
-        while spans.next_if(|span| span.end <= open || span.start < at).is_some() {}
-        at = match spans.peek().filter(|span| span.start < open) {
-            Some(span) => span.end,
+    let mut open = line.find("<!--")?;
+    let runs = backticks(line);
+    let (mut at, mut index) = (0, 0);
+    loop {
+        if open < at {
+            open = at + line[at..].find("<!--")?;
+        }
+        match runs.get(index).filter(|run| run.start < open) {
+            // What a comment has of them opens nothing.
+            Some(run) if run.start < at => index += 1,
+            Some(run) => match run.close.and_then(|close| Some((close, runs.get(close)?))) {
+                Some((close, last)) => (at, index) = (last.end, close + 1),
+                None => index += 1,
+            },
             // `<!-->` is a whole comment.
             None => match line[open + 2..].find("-->") {
-                Some(close) => open + 2 + close + 3,
+                Some(close) => at = open + 2 + close + 3,
                 None => return Some(open),
             },
-        };
-    }
-    None
-}
-
-/// The code within a line, its backticks among it: as many close it as opened it.
-pub(crate) fn code_spans(line: &str) -> Vec<Range<usize>> {
-    let bytes = line.as_bytes();
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for (at, _) in line.match_indices('`') {
-        match runs.last_mut().filter(|run| run.end == at) {
-            Some(run) => run.end += 1,
-            // One behind a backslash is a character like others.
-            None if at.checked_sub(1).is_some_and(|before| bytes[before] == b'\\') => {}
-            None => runs.push(at..at + 1),
         }
     }
-    // From the last to the first: where the next run of each length is.
-    let mut next = std::collections::HashMap::new();
-    let mut closes = vec![None; runs.len()];
-    for (index, run) in runs.iter().enumerate().rev() {
-        closes[index] = next.insert(run.len(), index);
+}
+
+/// The text with `<!--` opening no comment; in code within the line it opens none anyway.
+pub(crate) fn without_comments(line: &str) -> String {
+    let mut edits = Vec::new();
+    let mut spans = code_spans(line).into_iter().peekable();
+    for (at, open) in line.match_indices("<!--") {
+        while spans.next_if(|span| span.end <= at).is_some() {}
+        if spans.peek().is_none_or(|span| span.start > at) {
+            edits.push((at..at + open.len(), "&lt;!--".to_string()));
+        }
     }
+    spliced(line, &edits)
+}
+
+/// The code within a line, its backticks among it.
+fn code_spans(line: &str) -> Vec<Range<usize>> {
+    let runs = backticks(line);
     let mut spans = Vec::new();
     let mut index = 0;
-    while let (Some(run), Some(close)) = (runs.get(index), closes.get(index)) {
-        match close.and_then(|close| Some((close, runs.get(close)?))) {
-            Some((close, end)) => {
-                spans.push(run.start..end.end);
+    while let Some(run) = runs.get(index) {
+        match run.close.and_then(|close| Some((close, runs.get(close)?))) {
+            Some((close, last)) => {
+                spans.push(run.start..last.end);
                 index = close + 1;
             }
             None => index += 1,
         }
     }
     spans
+}
+
+/// Backticks in a row.
+struct Backticks {
+    start: usize,
+    end: usize,
+    /// The index of the next ones that are as many: they close what these open.
+    close: Option<usize>,
+}
+
+fn backticks(line: &str) -> Vec<Backticks> {
+    let mut runs: Vec<Backticks> = Vec::new();
+    for (at, _) in line.match_indices('`') {
+        match runs.last_mut().filter(|run| run.end == at) {
+            Some(run) => run.end += 1,
+            // One behind a backslash is a character like others.
+            None if line[..at].ends_with('\\') => {}
+            None => runs.push(Backticks { start: at, end: at + 1, close: None }),
+        }
+    }
+    // From the last to the first: where the next run of each length is.
+    let mut next = std::collections::HashMap::new();
+    for (index, run) in runs.iter_mut().enumerate().rev() {
+        run.close = next.insert(run.end - run.start, index);
+    }
+    runs
 }
 
 /// The fence a line is, and whether nothing follows it.

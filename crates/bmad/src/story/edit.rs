@@ -8,7 +8,7 @@
 use super::{Dialect, FollowUp, FollowUpKind, Story, record, status, tasks};
 use crate::{
     keys::StoryStatus,
-    page::{Page, Section, spliced},
+    page::{Page, Section, spliced, without_comments},
     specs::SpecStatus,
     yaml,
 };
@@ -236,6 +236,8 @@ fn tick_edit(page: &Page<'_>, line: usize, done: bool) -> Result<Option<Edit>, R
 pub fn add_files(text: &str, files: &[&str]) -> Result<String, Refused> {
     let page = Page::of(text);
     let known = record::files(&page);
+    let section = record::file_section(&page);
+    let listed = section.as_ref().map(|section| &page.lines[section.lines.clone()]).unwrap_or_default();
     let mut new: Vec<&str> = Vec::new();
     for file in files {
         let odd = file.trim() != *file || file.is_empty() || file.contains(['\n', '\r', '`']);
@@ -245,14 +247,16 @@ pub fn add_files(text: &str, files: &[&str]) -> Result<String, Refused> {
                 "name a file of the project",
             ));
         }
-        if !known.iter().any(|said| said.text == *file) && !new.contains(file) {
+        let is_there = known.iter().any(|said| said.text == *file)
+            || listed.iter().any(|line| record::names(line, file));
+        if !is_there && !new.contains(file) {
             new.push(file);
         }
     }
     if new.is_empty() {
         return Ok(text.to_string());
     }
-    let edit = match record::file_section(&page) {
+    let edit = match section {
         Some(section) => in_list(&page, &section, &new),
         None => new_list(&page, &new),
     };
@@ -319,15 +323,7 @@ pub fn add_follow_ups(text: &str, dialect: Dialect, items: &[NewFollowUp]) -> Re
     let mut known = record::follow_ups(&page);
     let mut lines = Vec::new();
     for item in items {
-        let line = written(dialect, item);
-        let read = record::item(&line).filter(|read| {
-            let placed = item.place.is_none() || read.place == item.place;
-            !read.text.is_empty() && read.kind.as_ref() == Some(&item.kind) && placed
-        });
-        let Some(read) = read else {
-            let why = format!("{line:?} would not be read again as it is meant");
-            return Err(Refused::new(why, "say it in plain words, and the place as file:line"));
-        };
+        let (line, read) = readable(dialect, item)?;
         if !known.iter().any(|other| other.text == read.text && other.place == read.place) {
             known.push(read);
             lines.push(line);
@@ -386,15 +382,38 @@ fn follow_up_edit(page: &Page<'_>, dialect: Dialect, mut lines: Vec<String>) -> 
     insertion(page, at, &with_gap(page, at, lines))
 }
 
+/// The line for an item that is read again as it is meant. A place that would not be goes into the text: what was found counts
+/// for more than its form.
+fn readable(dialect: Dialect, item: &NewFollowUp) -> Result<(String, FollowUp), Refused> {
+    let line = written(dialect, item);
+    let read = |line: &str| {
+        let read = record::item(line)?;
+        (!read.text.is_empty() && read.kind.as_ref() == Some(&item.kind)).then_some(read)
+    };
+    if let Some(read) = read(&line).filter(|read| item.place.is_none() || read.place == item.place) {
+        return Ok((line, read));
+    }
+    let place = item.place.as_deref().map(str::trim).filter(|place| !place.is_empty());
+    let told = place.map(|place| format!("{} ({place})", item.text)).filter(|_| !item.text.trim().is_empty());
+    let text = told.unwrap_or_else(|| item.text.clone()).replace('[', "(").replace(']', ")");
+    let plain = written(dialect, &NewFollowUp { text, place: None, ..item.clone() });
+    let found = read(&plain).map(|read| (plain, read));
+    found.ok_or_else(|| {
+        let why = format!("{line:?} would not be read again as it is meant");
+        Refused::new(why, "say it in plain words, and the place as file:line")
+    })
+}
+
 fn written(dialect: Dialect, item: &NewFollowUp) -> String {
     let box_ = if item.done { "[x]" } else { "[ ]" };
     let text: Vec<&str> = item.text.split_whitespace().collect();
+    let text = without_comments(&text.join(" "));
     let place = item.place.as_ref().map(|place| format!(" [{place}]")).unwrap_or_default();
     let tag = match dialect {
         Dialect::AiReview => "AI-Review",
         Dialect::Findings => "Review",
     };
-    format!("- {box_} [{tag}][{}] {}{place}", item.kind.label(), text.join(" "))
+    format!("- {box_} [{tag}][{}] {}{place}", item.kind.label(), text)
 }
 
 /// The index behind the last line that says something.

@@ -23,6 +23,11 @@ pub(super) fn files(page: &Page<'_>) -> Vec<Said> {
     paths.filter(|said| seen.insert(said.text.clone())).collect()
 }
 
+/// Whether a line of the list is this name and nothing else.
+pub(super) fn names(line: &Line<'_>, file: &str) -> bool {
+    line.is_prose() && item_of(line.text.trim()).trim_matches(['*', '_', '`', '"', '\'', ' ']) == file
+}
+
 /// The path a line of the list names: `- src/a.rs`, `- **New:** src/a.rs - what it is`, and `` - `src/a.rs` (new) ``.
 pub(super) fn file_of<'t>(line: &Line<'t>) -> Option<&'t str> {
     if !line.is_prose() || line.heading().is_some() {
@@ -70,7 +75,46 @@ fn is_path(word: &str) -> bool {
         !end.is_empty() && end.len() <= 12 && end.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
     });
     let has_letter = word.chars().any(char::is_alphanumeric);
-    has_letter && !word.contains("://") && (ends || word.contains('/'))
+    has_letter && !word.contains("://") && (ends || word.contains('/') || NAMES.contains(&word))
+}
+
+/// Files that have no ending.
+const NAMES: [&str; 20] = [
+    "Makefile",
+    "GNUmakefile",
+    "makefile",
+    "Dockerfile",
+    "Containerfile",
+    "Procfile",
+    "Gemfile",
+    "Rakefile",
+    "Justfile",
+    "justfile",
+    "Jenkinsfile",
+    "Vagrantfile",
+    "Brewfile",
+    "Podfile",
+    "Fastfile",
+    "Caddyfile",
+    "LICENSE",
+    "NOTICE",
+    "CODEOWNERS",
+    "CHANGELOG",
+];
+
+/// `file:line`, whatever the file is called, and a path without a line. A name with a space is one if it is a path.
+fn is_place(said: &str) -> bool {
+    let (file, line) = said.split_once(':').map_or((said, None), |(file, line)| (file, Some(line)));
+    let numbered = line.is_some_and(|line| {
+        let digits = |c: char| c.is_ascii_digit() || matches!(c, '-' | ',' | ':');
+        line.starts_with(|c: char| c.is_ascii_digit()) && line.chars().all(digits)
+    });
+    let is_named = file.chars().any(char::is_alphanumeric) && file.trim() == file;
+    let is_word = !said.contains(char::is_whitespace);
+    match numbered {
+        true => is_named && (is_word || is_path(file)),
+        false => is_word && is_path(file),
+    }
 }
 
 /// What a review left to do, in both dialects, wherever it stands; then what stands untagged in a review's own sections.
@@ -159,7 +203,7 @@ pub(super) fn tagged(text: &str) -> Option<Read> {
 
 fn parts(dialect: Dialect, text: &str) -> Read {
     let (kind, rest) = match tag(text.trim_start_matches(['*', '_', ' '])) {
-        Some((word, rest)) if !rest.starts_with('(') && !is_path(word) => {
+        Some((word, rest)) if !rest.starts_with('(') && !is_place(word) => {
             (Some(FollowUpKind::parse(word)), rest)
         }
         _ => (None, text),
@@ -183,8 +227,7 @@ fn place(text: &str) -> Option<(String, String)> {
     let (inside, behind) = text[open + 1..].split_once(']')?;
     let said = inside.trim().trim_matches('`');
     let said = said.strip_prefix("file:").unwrap_or(said).trim();
-    let file = said.split(':').next().unwrap_or(said);
-    if behind.starts_with('(') || said.contains(char::is_whitespace) || !is_path(file) {
+    if behind.starts_with('(') || !is_place(said) {
         return None;
     }
     let without = format!("{} {}", text[..open].trim_end(), behind.trim_start());

@@ -184,7 +184,11 @@ fn labelled(line: &Line<'_>) -> Option<Spot> {
 /// The first line under `Status`, which may be an item.
 fn bare(line: &Line<'_>) -> Spot {
     let item = line.text.trim_start_matches(['>', '-', '+', ' ', '\t']);
-    Some(spot(line, line.text.len() - item.len())).filter(Spot::is_known).unwrap_or_else(|| spot(line, 0))
+    let known = Some(spot(line, line.text.len() - item.len())).filter(Spot::is_known);
+    known.unwrap_or_else(|| {
+        let end = line.start + line.text.len();
+        Spot { line: self::line(line.text.trim().to_string(), line.number, Place::Body), bytes: end..end }
+    })
 }
 
 /// Around a status.

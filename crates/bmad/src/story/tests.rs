@@ -266,7 +266,10 @@ fn tasks_have_a_box_whatever_marks_the_item() {
         ("## Tasks\n- group\n  - [ ] a\n  - [ ] b\n- [ ] c\n", "1-a | 2-b | 3-c"),
         ("## Tasks\n### One\n- [ ] a\n  - [ ] b\n### Two\n  - [ ] c\n", "1-a | 1.1-b | 2-c"),
         ("## Tasks\n```\n- [ ] no\n```\n<!-- - [ ] no -->\n- [ ] a\n- [x](no)\n- [CI] no\n-[ ] no\n", "1-a"),
-        ("## Tasks\n- [x] a\n- [~] b\n\t- [-] c\n- [/] d\n- [✓] e\n- [ ] f\n", "1xa | 2-b | 2.1-c | 3-d | 4xe | 5-f"),
+        (
+            "## Tasks\n- [x] a\n- [~] b\n\t- [-] c\n- [/] d\n- [✓] e\n- [ ] f\n",
+            "1xa | 2-b | 2.1-c | 3-d | 4xe | 5-f",
+        ),
         (
             "# S\n- [ ] a\n## Dev Notes\n- [ ] no\n## Acceptance Criteria\n- [ ] no\n## Work\n- [x] b\n",
             "1-a | 2xb",
@@ -309,6 +312,7 @@ fn files_are_paths_and_nothing_else() {
         ("**New:**\n- `Makefile`\n- `a b.md` - x\n", "Makefile a b.md"),
         ("- [NEW] src/a.rs\n- Modified: src/b.rs (c)\n- deleted src/c.rs\n", "src/a.rs src/b.rs src/c.rs"),
         ("1. src/a.rs: what it does\n2. docs/\n", "src/a.rs docs/"),
+        ("- Dockerfile\n- **New:** Makefile (x)\n- Nothing\n", "Dockerfile Makefile"),
         ("_None_\nNo files yet.\n- see https://a.b/c\n```\nx.rs\n```\n", ""),
         ("| File | What |\n", ""),
     ] {
@@ -498,7 +502,11 @@ fn what_cannot_be_changed_safely_is_refused_with_a_reason() {
         edit::add_files("# A\n", &["a\nb"]),
         edit::add_follow_ups("# A\n", Dialect::AiReview, &[left("Odd]", "x", None)]),
         edit::add_follow_ups("# A\n", Dialect::AiReview, &[left("High", "  ", None)]),
-        edit::add_follow_ups("# A\n<!-- open\n", Dialect::AiReview, &[left("High", "x", None)]),
+        edit::add_follow_ups(
+            "# A\n<!-- open\n- [ ] a\n",
+            Dialect::AiReview,
+            &[left("High", "x `-->`", None)],
+        ),
     ];
     let said: Vec<String> =
         refused.iter().map(|refused| refused.as_ref().expect_err("refused").to_string()).collect();
@@ -555,7 +563,8 @@ fn files_go_behind_the_last_one_as_that_is_written() {
     for (text, files, changed) in [
         ("### File List\n\n- a.rs\n\n## Next\n", vec!["b.rs", "a.rs", "b.rs"], "+- b.rs⏎"),
         ("### File List\r\n  * `a.rs` (new)\r\n", vec!["b c.rs"], "+  * `b c.rs`␍⏎"),
-        ("### File List\n\n- a.rs\n", vec!["b c.rs", "Makefile"], "+- `b c.rs`⏎ +- `Makefile`⏎"),
+        ("### File List\n\n- a.rs\n", vec!["b c.rs", "Makefile"], "+- `b c.rs`⏎ +- Makefile⏎"),
+        ("### File List\n\n- Makefile\n- justthis\n", vec!["Makefile", "justthis"], ""),
         ("### File List\n", vec!["b.rs"], "+⏎ +- b.rs⏎"),
         ("### File List\n\n_none_\n\n## Next\n", vec!["b.rs"], "+- b.rs⏎ +⏎"),
         ("### File List\n- a.rs", vec!["b.rs"], "-- a.rs +- a.rs⏎ +- b.rs"),
@@ -608,6 +617,42 @@ fn what_a_review_leaves_is_added_once_in_its_dialect() {
         assert_eq!(difference(text, &new), changed, "{text}");
         assert_eq!(edit::add_follow_ups(&new, dialect, items).unwrap(), new, "{text}");
     }
+}
+
+#[test]
+fn what_is_found_is_written_whatever_it_is_about_and_the_rest_is_read_as_before() {
+    let text = "# A\n\n## Tasks\n\n- [ ] a\n\n## Dev Notes\n\n- x\n\n### File List\n\n- a.rs\n\n<!-- b -->\n";
+    for (item, said, place) in [
+        (left("High", "tab missing", Some("Makefile:2")), "tab missing", Some("Makefile:2")),
+        (left("High", "range", Some("Makefile:2-4")), "range", Some("Makefile:2-4")),
+        (left("High", "space", Some("docs/my file.md:3")), "space", Some("docs/my file.md:3")),
+        (left("High", "no path", Some("my file:3")), "no path (my file:3)", None),
+        (left("High", "bracket", Some("app/[id]/page.tsx:3")), "bracket (app/(id)/page.tsx:3)", None),
+        (left("High", "drops `<!--` at the end", None), "drops `<!--` at the end", None),
+        (left("High", "drops <!-- at ` the end", None), "drops &lt;!-- at ` the end", None),
+        (left("High", "see [a.rs:1]", Some("b.rs:2")), "see [a.rs:1]", Some("b.rs:2")),
+        (left("High", "[a.rs:1]", None), "(a.rs:1)", None),
+    ] {
+        let items = [left("Low", "first", None), item, left("Low", "last", Some("b.rs:1"))];
+        let new = edit::add_follow_ups(text, Dialect::AiReview, &items).unwrap();
+        let story = read("1-1-a.md", &new);
+        let found: Vec<(&str, Option<&str>)> =
+            story.follow_ups.iter().map(|one| (one.text.as_str(), one.place.as_deref())).collect();
+        assert_eq!(found, [("first", None), (said, place), ("last", Some("b.rs:1"))]);
+        assert_eq!(edit::add_follow_ups(&new, Dialect::AiReview, &items).unwrap(), new);
+        assert_eq!((story.files.len(), story.tasks.len()), (1, 1));
+        edit::add_files(&new, &["b.rs"]).unwrap();
+    }
+}
+
+#[test]
+fn a_criterion_about_comments_hides_nothing() {
+    let story = read(
+        "1-1-a.md",
+        "# A\n\nStatus: review\n\n## Acceptance Criteria\n\n1. The sanitizer drops `<!--` at the end of input\n2. b\n\n\
+         ## Tasks\n\n- [ ] a\n\n### File List\n\n- a.rs\n",
+    );
+    assert_eq!((story.criteria.len(), story.tasks.len(), story.files.len()), (2, 1, 1));
 }
 
 /// A story made of whole lines, so that edits often find what they look for.
@@ -758,7 +803,7 @@ proptest! {
             prop_assert!(["g.rs", "new one.rs", "b.rs"].iter().all(|file| after.files.iter().any(|said| said.text == *file)));
             prop_assert_eq!((after.tasks.len(), after.criteria.len()), (before.tasks.len(), before.criteria.len()));
         }
-        let items = [left("High", "d", Some("e.rs:1")), left("Low", "new", None)];
+        let items = [left("High", "d", Some("e.rs:1")), left("Low", "new", None), left("Low", "<!-- `<!--`", Some("Makefile:1"))];
         if let Ok(new) = edit::add_follow_ups(&text, Dialect::AiReview, &items) {
             let after = read("1-2-x.md", &new);
             prop_assert!(lost(&text, &new) <= 1, "{:?}", new);
