@@ -250,8 +250,13 @@ fn next(
     };
     let own = |workflow: &&help::Workflow| workflow.action.is_empty() || workflow.required;
     let next = help.next(is_done).into_iter().filter(own);
+    // The list of 6.1 still has the names of the commands before it; its skills have shorter ones.
+    let named = |id: &str| match (layout.era, id.strip_prefix("bmad-bmm-")) {
+        (Some(Era::C1), Some(rest)) => format!("bmad-{rest}"),
+        _ => id.to_string(),
+    };
     next.map(|workflow| Next {
-        workflow: workflow.id.clone(),
+        workflow: named(&workflow.id),
         step: workflow.step(),
         required: workflow.required,
     })
