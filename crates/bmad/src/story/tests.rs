@@ -504,8 +504,8 @@ fn what_cannot_be_changed_safely_is_refused_with_a_reason() {
         edit::set_status("---\nstatus:\n---\n# A\n", StoryStatus::Done),
         edit::set_status("---\nstatus: |\n  review\n---\n# A\n", StoryStatus::Done),
         edit::set_status("# A\nStatus: done\nStatus: review\n", StoryStatus::Done),
-        edit::set_status("# A\nStatus: waiting on 1-4 (OPS-12)\n", StoryStatus::Done),
-        edit::set_status("# A\n## Status\n\nWaiting for legal, says Bob\n", StoryStatus::Done),
+        edit::set_status("# A\nStatus: waiting on 1-4\n", StoryStatus::Done),
+        edit::set_status("# A\n## Status\n\nWaiting for legal\n", StoryStatus::Done),
         edit::set_status("# A\nStatus: Ready for Review\n", StoryStatus::Review),
         edit::set_status("# A\nStatus: done-ish\n", StoryStatus::Review),
         edit::set_status("---\nstatus: waiting for Bob\n---\n# A\n", StoryStatus::Done),
@@ -528,8 +528,8 @@ fn what_cannot_be_changed_safely_is_refused_with_a_reason() {
     the front matter has `status:` and nothing behind it; write a status there
     the status in the front matter is no plain word; write it as `status: done`
     lines 2 and 3 both have a status, and not the same; take one of them out
-    the status line says `waiting on 1-4 (OPS-12)`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
-    the status line says `Waiting for legal, says Bob`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
+    the status line says `waiting on 1-4`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
+    the status line says `Waiting for legal`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
     the status line says `Ready for Review`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
     the status line says `done-ish`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
     the status line says `waiting for Bob`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
