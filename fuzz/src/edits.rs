@@ -1,5 +1,112 @@
-//! What an edit must keep: every line but those it names, byte by byte.
+//! What an edit must keep: every line but those it names, byte by byte; of a status all but its word.
 
+use tribunal_bmad::{
+    deferred::{self, NewItem},
+    keys::StoryStatus,
+    story::{
+        self, Dialect, FollowUpKind, Task,
+        edit::{self, NewFollowUp},
+    },
+};
+
+/// Every change of a story's file.
+pub(crate) fn story(text: &str) {
+    let before = story::read("1-2-x.md", text);
+    for to in StoryStatus::ALL {
+        let Ok(new) = edit::set_status(text, to) else { continue };
+        assert!(is_only_the_word(text, &new, to), "{text:?} became {new:?}");
+        assert_eq!(edit::set_status(&new, to).as_deref(), Ok(new.as_str()));
+    }
+    for task in before.tasks.iter().take(4) {
+        ticked(text, task);
+    }
+    for item in before.follow_ups.iter().take(4) {
+        let _ = edit::tick_follow_up(text, item.line, !item.done);
+    }
+    if let Ok(new) = edit::add_files(text, &["src/new.rs", "Makefile", "a b.rs"]) {
+        assert!(is_longer(text, &new), "{text:?} became {new:?}");
+        assert_eq!(edit::add_files(&new, &["src/new.rs", "Makefile", "a b.rs"]).as_deref(), Ok(new.as_str()));
+    }
+    let item = |text: &str, place: Option<&str>| NewFollowUp {
+        kind: FollowUpKind::Patch,
+        text: text.to_string(),
+        place: place.map(str::to_string),
+        done: false,
+    };
+    let own: String = text.chars().take(60).collect();
+    let items = [item("drops `<!--` here", Some("Makefile:2")), item(&own, Some(&own)), item("x <!--", None)];
+    for dialect in [Dialect::AiReview, Dialect::Findings] {
+        for item in &items {
+            let Ok(new) = edit::add_follow_ups(text, dialect, std::slice::from_ref(item)) else { continue };
+            assert!(is_longer(text, &new), "{text:?} became {new:?}");
+            let after = story::read("1-2-x.md", &new);
+            assert_eq!(after.progress(), before.progress());
+        }
+    }
+}
+
+fn ticked(text: &str, task: &Task) {
+    let Ok(new) = edit::tick(text, &task.id, !task.done) else { return };
+    let line = |text: &str| text.split('\n').count();
+    assert_eq!(line(text), line(&new), "a tick added or removed a line");
+    let changed = text.split('\n').zip(new.split('\n')).enumerate().filter(|(_, (old, new))| old != new);
+    assert!(changed.map(|(at, _)| at + 1).eq([task.line]), "a tick changed another line");
+    task.subtasks.iter().take(2).for_each(|sub| ticked(text, sub));
+}
+
+/// What is deferred goes behind what is there.
+pub(crate) fn ledger(text: &str) {
+    let _ = deferred::read(text);
+    let own: String = text.chars().take(60).collect();
+    let items = [
+        NewItem { source: "spec-1-2-x.md".into(), summary: "later".into(), evidence: own.clone() },
+        NewItem { source: own.clone(), summary: own.clone(), evidence: String::new() },
+    ];
+    let new = deferred::add(text, &items);
+    assert!(new.starts_with(text));
+    let _ = deferred::read(&new);
+}
+
+/// The old bytes are all there, in their order, around one piece that is new.
+fn is_longer(old: &str, new: &str) -> bool {
+    let (old, new) = (old.as_bytes(), new.as_bytes());
+    let head = old.iter().zip(new).take_while(|(one, other)| one == other).count();
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(one, other)| one == other).count();
+    head + tail >= old.len()
+}
+
+/// Each line is as it was but for one word, which was a status; or all is as it was, and something is new.
+fn is_only_the_word(old: &str, new: &str, to: StoryStatus) -> bool {
+    const WORDS: [&str; 9] = [
+        "backlog",
+        "ready-for-dev",
+        "drafted",
+        "in-progress",
+        "in-review",
+        "review",
+        "done",
+        "draft",
+        "blocked",
+    ];
+    // A spec's front matter has words of its own.
+    let own = [to.as_str(), tribunal_bmad::specs::SpecStatus::from(to).as_str()];
+    let is_word = |was: &str| WORDS.contains(&was.to_ascii_lowercase().replace([' ', '_'], "-").as_str());
+    let exchanged = |old: &str, new: &str| {
+        own.iter().any(|word| {
+            new.match_indices(word).any(|(at, _)| {
+                let was =
+                    old.strip_prefix(&new[..at]).and_then(|old| old.strip_suffix(&new[at + word.len()..]));
+                // Where nothing was said, a word and a space are new.
+                was.is_some_and(is_word) || is_longer(old, new)
+            })
+        })
+    };
+    is_longer(old, new)
+        || (old.split('\n').count() == new.split('\n').count()
+            && old.split('\n').zip(new.split('\n')).all(|(old, new)| old == new || exchanged(old, new)))
+}
+
+/// Every line but these is as it was.
 pub(crate) fn only_these_lines(before: &str, after: &str, lines: &[usize]) {
     let (old, new): (Vec<&str>, Vec<&str>) = (cut(before), cut(after));
     assert_eq!(old.len(), new.len(), "an edit added or removed a line");

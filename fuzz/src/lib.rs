@@ -11,12 +11,15 @@ use std::borrow::Cow;
 use tribunal_agents::answer::{self, Wanted};
 use tribunal_bmad::{
     board::{self, State, edit},
+    check,
     commands::{self, Step},
     config, criteria, documents, epics, help, is_story, layout, manifest,
     menu::{self, Shape},
     page::Page,
-    paths, roster as agents,
-    shelf::Kept,
+    paths,
+    problem::Weight,
+    retro, roster as agents,
+    shelf::{self, Kept},
     specs, state, story as stories, toml_tree,
     verdict::{Readiness, Trace},
     yaml,
@@ -89,7 +92,28 @@ pub fn layout(bytes: &[u8]) {
     for step in Step::ALL {
         let _ = commands::of(&layout, step, "claude-code", &shelf);
     }
+    checked(&shelf, &layout, &config);
     let _ = (manifest::read("manifest.yaml", &text), toml_tree::parse(&text));
+}
+
+/// Whether a project is ready, as a whole and for each step.
+fn checked(shelf: &Kept, layout: &layout::Layout, config: &config::Config) {
+    let documents = documents::find(shelf, &config.folders);
+    let board_path = format!("{}/sprint-status.yaml", config.folders.implementation);
+    let board = shelf::read(shelf, &board_path, &mut Vec::new()).map(|text| board::read(&board_path, &text));
+    let input = check::Input {
+        shelf,
+        layout,
+        config,
+        board: board.as_ref(),
+        board_path: &board_path,
+        documents: &documents,
+    };
+    for step in Step::ALL.into_iter().map(Some).chain([None]) {
+        let report = check::run(&input, step);
+        let is_bad = report.problems.iter().any(|problem| problem.weight == Weight::Error);
+        assert!(!(report.ready && (is_bad || !report.missing.is_empty())), "ready, with errors");
+    }
 }
 
 /// What an agent said, as menus and questions.
@@ -117,13 +141,16 @@ pub fn roster(bytes: &[u8]) {
     let _ = (paths::read("method.yaml", &text), paths::status("bmm-workflow-status.yaml", &text));
 }
 
-/// Stories, specs and reports.
+/// Stories, specs, reports, retrospectives and the ledger of what is deferred, and every change of a story and of the ledger.
 pub fn story(bytes: &[u8]) {
     let text = text(bytes);
     let _ = stories::read(PATH, &text);
     let _ = (criteria(&text), is_story(PATH, &text));
     let _ = (specs::read("stories.yaml", &text), specs::spec("spec-1-2-log-in.md", &text));
     let _ = (Readiness::read("report.md", &text), Trace::read("trace.md", &text));
+    let _ = retro::read("epic-1-retro-2026-01-01.md", &text);
+    edits::story(&text);
+    edits::ledger(&text);
     let page = Page::of(&text);
     for section in page.sections() {
         assert!(section.lines.end <= page.lines.len() && section.heading < section.lines.start);

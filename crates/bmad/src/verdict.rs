@@ -64,14 +64,16 @@ pub struct Reading<V> {
 }
 
 impl Readiness {
-    const WORDS: [(&'static str, Readiness); 7] = [
+    const WORDS: [(&'static str, Readiness); 9] = [
         ("NOT READY", Readiness::NotReady),
         ("NEEDS WORK", Readiness::NeedsWork),
         ("READY WITH CONDITIONS", Readiness::NeedsWork),
         ("READY", Readiness::Ready),
         ("CONCERNS", Readiness::NeedsWork),
         ("PASS", Readiness::Ready),
+        ("PASSED", Readiness::Ready),
         ("FAIL", Readiness::NotReady),
+        ("FAILED", Readiness::NotReady),
     ];
 
     /// A stated verdict, such as `✅ READY` or `**NEEDS WORK** (two gaps)`.
@@ -104,13 +106,14 @@ impl Readiness {
 }
 
 impl Trace {
-    const WORDS: [(&'static str, Trace); 6] = [
+    const WORDS: [(&'static str, Trace); 7] = [
         ("NOT EVALUATED", Trace::NotEvaluated),
         ("CONCERNS", Trace::Concerns),
         ("WAIVED", Trace::Waived),
         ("PASS", Trace::Pass),
-        ("FAIL", Trace::Fail),
         ("PASSED", Trace::Pass),
+        ("FAIL", Trace::Fail),
+        ("FAILED", Trace::Fail),
     ];
 
     pub fn parse(said: &str) -> Option<Trace> {
@@ -143,6 +146,16 @@ impl Trace {
             let problem = Problem::warning("trace-differs", path, what).at(snippet.line);
             problems.push(problem.why("the report's counts").todo("run the trace again"));
         }
+        // One that is not understood and stands behind the one that is would have been the one that counts.
+        let is_gate = |label: &str| label.contains("gate") && is_ours(label);
+        let understood = stated.as_ref().map_or(0, |stated| stated.line);
+        let unknown = last_stated(&page, &is_gate, &|said| {
+            (Self::parse(said).is_none() && is_filled(said)).then_some(())
+        });
+        // Where the decision stands in YAML, a sentence is what introduces it.
+        let counts = |said: &str| snippet.is_none() || said.split_whitespace().count() <= 3;
+        let unknown = unknown.filter(|one| one.line > understood && counts(&one.said));
+        problems.extend(unknown.map(|one| unknown_gate(path, &one.said, one.line)));
         let mut reading =
             reading(path, stated.or(snippet), "PASS, CONCERNS, FAIL or WAIVED behind `GATE DECISION:`");
         reading.problems.extend(problems);
@@ -151,14 +164,32 @@ impl Trace {
 
     fn of_json(path: &str, text: &str) -> Reading<Trace> {
         // Every JSON text is a YAML text, and this way lines are known.
-        let stated = yaml::parse(text).ok().and_then(|node| {
-            let field = node.get("gate_status").or_else(|| node.get("decision"))?;
-            let said = field.text()?;
-            let rationale = node.get("rationale").and_then(Node::text).map(str::to_string);
-            Some(Stated { verdict: Trace::parse(said)?, said: said.to_string(), line: field.line, rationale })
+        let node = yaml::parse(text).ok();
+        let field = node.as_ref().and_then(|node| node.get("gate_status").or_else(|| node.get("decision")));
+        let said = field.and_then(|field| Some((field.text()?, field.line)));
+        let stated = said.and_then(|(said, line)| {
+            let rationale = node.as_ref()?.get("rationale").and_then(Node::text).map(str::to_string);
+            Some(Stated { verdict: Trace::parse(said)?, said: said.to_string(), line, rationale })
         });
-        waived(path, reading(path, stated, "PASS, CONCERNS, FAIL, WAIVED or NOT_EVALUATED as `gate_status`"))
+        let unknown = said.filter(|(said, _)| Trace::parse(said).is_none() && is_filled(said));
+        let mut reading =
+            reading(path, stated, "PASS, CONCERNS, FAIL, WAIVED or NOT_EVALUATED as `gate_status`");
+        reading.problems.extend(unknown.map(|(said, line)| unknown_gate(path, said, line)));
+        waived(path, reading)
     }
+}
+
+/// A gate says something that nobody knows: it may be a no.
+fn unknown_gate(path: &str, said: &str, line: usize) -> Problem {
+    let said: String = said.chars().take(60).collect();
+    let problem =
+        Problem::warning("trace-unknown", path, format!("the gate says {said:?}, which is no verdict"));
+    problem.at(line).why("it may be a no").todo("write PASS, CONCERNS, FAIL or WAIVED there")
+}
+
+/// Says something, and is no placeholder or list of choices: `{PASS | FAIL}`.
+fn is_filled(said: &str) -> bool {
+    is_written(said) && !said.contains(['|', '{']) && !said.contains(" / ")
 }
 
 /// A waiver without a written reason is none to rely on.
@@ -334,6 +365,10 @@ mod tests {
             ("PASS", Some(Readiness::Ready)),
             ("CONCERNS: two", Some(Readiness::NeedsWork)),
             ("FAIL", Some(Readiness::NotReady)),
+            ("FAILED", Some(Readiness::NotReady)),
+            ("❌ Failed (3 gaps)", Some(Readiness::NotReady)),
+            ("PASSED", Some(Readiness::Ready)),
+            ("PASSED / FAILED", None),
             ("READY | NEEDS WORK | NOT READY", None),
             ("[READY/NEEDS WORK/NOT READY]", None),
             ("READY or NOT READY", None),
@@ -353,6 +388,9 @@ mod tests {
             ("{PASS | CONCERNS | FAIL | WAIVED}", None),
             ("\"{PASS | CONCERNS}\"", None),
             ("PASSING", None),
+            ("❌ FAILED", Some(Trace::Fail)),
+            ("PASSED", Some(Trace::Pass)),
+            ("FAILURE", None),
         ] {
             assert_eq!(Trace::parse(said), verdict, "{said}");
         }
@@ -426,6 +464,15 @@ mod tests {
                 "NotEvaluated 2 no tests",
             ),
             ("{\"gate_status\": ", "none [verdict-missing]"),
+            ("## Gate Decision: FAILED\n", "Fail 1"),
+            ("## Gate Decision: REJECTED\n", "none [verdict-missing] [trace-unknown]"),
+            ("## Gate Decision\n\nnot yet\n", "none [verdict-missing] [trace-unknown]"),
+            ("## Gate Decision: PASS\n\n## Gate Decision: REJECTED\n", "Pass 1  [trace-unknown]"),
+            ("## Gate Decision: REJECTED\n\n## Gate Decision: PASS\n", "Pass 3"),
+            ("- **Decision**: keep the old tests\n", "none [verdict-missing]"),
+            ("{\"gate_status\": \"REJECTED\"}", "none [verdict-missing] [trace-unknown]"),
+            ("{\"gate_status\": \"FAILED\"}", "Fail 1"),
+            (&format!("## Gate Decision\n\nAs it was decided in May:\n{yaml}"), "Fail 7 late"),
         ] {
             assert_eq!(trace(text), found, "{text}");
         }

@@ -388,6 +388,15 @@ fn difference(old: &str, new: &str) -> String {
     gone.chain(come).collect::<Vec<_>>().join(" ").replace('\r', "␍").replace('\n', "⏎")
 }
 
+/// Sets a status, twice, and looks at what changed.
+fn set(text: &str, to: StoryStatus, changed: &str) {
+    let new = edit::set_status(text, to).unwrap();
+    assert_eq!(difference(text, &new), changed, "{text:?}");
+    assert_eq!(edit::set_status(&new, to).unwrap(), new, "{text:?}");
+    let read = read("x.md", &new).status.unwrap();
+    assert_eq!(read.status, Some(to), "{text:?}");
+}
+
 #[test]
 fn a_status_is_exchanged_where_it_stands() {
     for (text, to, changed) in [
@@ -419,6 +428,38 @@ fn a_status_is_exchanged_where_it_stands() {
         ),
         ("# A\n**Status:**\n", StoryStatus::Done, "-**Status:**⏎ +**Status:** done⏎"),
         ("# A\nStatus: <!-- x -->\n", StoryStatus::Done, "-Status: <!-- x -->⏎ +Status: done <!-- x -->⏎"),
+        ("# A\nStatus:\n", StoryStatus::Done, "-Status:⏎ +Status: done⏎"),
+        ("# A\nStatus:", StoryStatus::Done, "-Status: +Status: done"),
+        ("# A\n## Status\n\nDraft\n", StoryStatus::Done, "-Draft⏎ +done⏎"),
+        ("# A\nStatus: Done\n", StoryStatus::Done, ""),
+        (
+            "---\nstatus: \"review\" # x\n---\n# A\nStatus: review\n",
+            StoryStatus::Done,
+            "-status: \"review\" # x⏎ ----⏎ -# A⏎ -Status: review⏎ +status: \"done\" # x⏎ +---⏎ +# A⏎ +Status: done⏎",
+        ),
+        (
+            "---\nstatus: review\n---\n# A\nStatus: done\n",
+            StoryStatus::Done,
+            "-status: review⏎ +status: done⏎",
+        ),
+        (
+            "---\ntype: 'feature'\nstatus: 'in-progress'\n---\n",
+            StoryStatus::Review,
+            "-status: 'in-progress'⏎ +status: 'in-review'⏎",
+        ),
+        ("# A\n\n## Story\n", StoryStatus::Done, "+Status: done⏎ +⏎"),
+        ("# A", StoryStatus::Done, "-# A +# A⏎ +⏎ +Status: done"),
+        ("", StoryStatus::Done, "+Status: done⏎"),
+        ("\u{feff}x\r\n", StoryStatus::Done, "-\u{feff}x␍⏎ +\u{feff}Status: done␍⏎ +␍⏎ +x␍⏎"),
+        ("---\na: 1\n---\n", StoryStatus::Done, "+Status: done⏎"),
+    ] {
+        set(text, to, changed);
+    }
+}
+
+#[test]
+fn what_is_no_status_of_the_story_stays_as_it_is() {
+    for (text, to, changed) in [
         // What is about something else stays, and the story gets its own.
         ("# A\n\n## Story\n- Status: one of open, held\n", StoryStatus::Done, "+Status: done⏎ +⏎"),
         ("# A\n\n## Story\nStatus: review\n", StoryStatus::Done, "+Status: done⏎ +⏎"),
@@ -451,36 +492,8 @@ fn a_status_is_exchanged_where_it_stands() {
             StoryStatus::Review,
             "-status: in-progress⏎ ----⏎ -Status: in-progress⏎ +status: in-review⏎ +---⏎ +Status: review⏎",
         ),
-        ("# A\nStatus:\n", StoryStatus::Done, "-Status:⏎ +Status: done⏎"),
-        ("# A\nStatus:", StoryStatus::Done, "-Status: +Status: done"),
-        ("# A\n## Status\n\nDraft\n", StoryStatus::Done, "-Draft⏎ +done⏎"),
-        ("# A\nStatus: Done\n", StoryStatus::Done, ""),
-        (
-            "---\nstatus: \"review\" # x\n---\n# A\nStatus: review\n",
-            StoryStatus::Done,
-            "-status: \"review\" # x⏎ ----⏎ -# A⏎ -Status: review⏎ +status: \"done\" # x⏎ +---⏎ +# A⏎ +Status: done⏎",
-        ),
-        (
-            "---\nstatus: review\n---\n# A\nStatus: done\n",
-            StoryStatus::Done,
-            "-status: review⏎ +status: done⏎",
-        ),
-        (
-            "---\ntype: 'feature'\nstatus: 'in-progress'\n---\n",
-            StoryStatus::Review,
-            "-status: 'in-progress'⏎ +status: 'in-review'⏎",
-        ),
-        ("# A\n\n## Story\n", StoryStatus::Done, "+Status: done⏎ +⏎"),
-        ("# A", StoryStatus::Done, "-# A +# A⏎ +⏎ +Status: done"),
-        ("", StoryStatus::Done, "+Status: done⏎"),
-        ("\u{feff}x\r\n", StoryStatus::Done, "-\u{feff}x␍⏎ +\u{feff}Status: done␍⏎ +␍⏎ +x␍⏎"),
-        ("---\na: 1\n---\n", StoryStatus::Done, "+Status: done⏎"),
     ] {
-        let new = edit::set_status(text, to).unwrap();
-        assert_eq!(difference(text, &new), changed, "{text:?}");
-        assert_eq!(edit::set_status(&new, to).unwrap(), new, "{text:?}");
-        let read = read("x.md", &new).status.unwrap();
-        assert_eq!(read.status, Some(to), "{text:?}");
+        set(text, to, changed);
     }
 }
 
@@ -491,8 +504,8 @@ fn what_cannot_be_changed_safely_is_refused_with_a_reason() {
         edit::set_status("---\nstatus:\n---\n# A\n", StoryStatus::Done),
         edit::set_status("---\nstatus: |\n  review\n---\n# A\n", StoryStatus::Done),
         edit::set_status("# A\nStatus: done\nStatus: review\n", StoryStatus::Done),
-        edit::set_status("# A\nStatus: waiting on 1-4 (see OPS-12) until Friday\n", StoryStatus::Done),
-        edit::set_status("# A\n## Status\n\nWaiting for legal; Bob owns the answer\n", StoryStatus::Done),
+        edit::set_status("# A\nStatus: waiting on 1-4\n", StoryStatus::Done),
+        edit::set_status("# A\n## Status\n\nWaiting for legal\n", StoryStatus::Done),
         edit::set_status("# A\nStatus: Ready for Review\n", StoryStatus::Review),
         edit::set_status("# A\nStatus: done-ish\n", StoryStatus::Review),
         edit::set_status("---\nstatus: waiting for Bob\n---\n# A\n", StoryStatus::Done),
@@ -515,8 +528,8 @@ fn what_cannot_be_changed_safely_is_refused_with_a_reason() {
     the front matter has `status:` and nothing behind it; write a status there
     the status in the front matter is no plain word; write it as `status: done`
     lines 2 and 3 both have a status, and not the same; take one of them out
-    the status line says `waiting on 1-4 (see OPS-12) until Friday`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
-    the status line says `Waiting for legal; Bob owns the answer`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
+    the status line says `waiting on 1-4`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
+    the status line says `Waiting for legal`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
     the status line says `Ready for Review`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
     the status line says `done-ish`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
     the status line says `waiting for Bob`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
