@@ -181,10 +181,7 @@ pub fn tick(text: &str, task: &str, done: bool) -> Result<String, Refused> {
         }
     });
     let line = line.ok_or_else(|| {
-        Refused::new(
-            format!("there is no task {task}; the story has {all}"),
-            "see them with `tribunal inspect story`",
-        )
+        Refused::new(format!("there is no task {task}; the story has {all}"), "see them: tribunal story KEY")
     })?;
     let new = ticked(text, &page, line, done)?;
     checked(text, new, |before, after| {
@@ -205,7 +202,7 @@ pub fn tick_follow_up(text: &str, line: usize, done: bool) -> Result<String, Ref
     let before = record::follow_ups(&page);
     let Some(item) = before.iter().find(|item| item.line == line) else {
         let why = format!("nothing that a review left stands on line {line}");
-        return Err(Refused::new(why, "see what is left with `tribunal inspect story`"));
+        return Err(Refused::new(why, "see what is left: tribunal story KEY"));
     };
     let mut edits = Vec::new();
     for line in record::lines_of(&page, item) {

@@ -533,8 +533,8 @@ fn what_cannot_be_changed_safely_is_refused_with_a_reason() {
     the status line says `Ready for Review`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
     the status line says `done-ish`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
     the status line says `waiting for Bob`, which is no status; write one of backlog, ready-for-dev, in-progress, review, done there
-    there is no task 2; the story has 1; see them with `tribunal inspect story`
-    nothing that a review left stands on line 2; see what is left with `tribunal inspect story`
+    there is no task 2; the story has 1; see them: tribunal story KEY
+    nothing that a review left stands on line 2; see what is left: tribunal story KEY
     the changed file would not say what was meant; change it by hand; its form is too unusual
     "a\nb" is no path that a list can hold; name a file of the project
     "- [ ] [AI-Review][Odd]] x" would not be read again as it is meant; say it in plain words, and the place as file:line
