@@ -1,9 +1,10 @@
-//! `cargo xtask fuzz [--seconds N] [TARGET…]`: random bytes against everything that reads files or answers of others.
+//! `cargo xtask fuzz [--seconds N | --runs N] [TARGET…]`: random bytes against everything that reads files or answers of others.
 //!
 //! libFuzzer, on the toolchain that builds everything else: the coverage it steers by comes from a pass of the compiler that can
 //! be asked for by flags. No sanitizer watches memory, since there is no `unsafe` in what is read; a panic, a hang, too much
 //! memory and a broken rule of the harness are what is found. The harness is `fuzz`, a workspace of its own; what it starts from
-//! is `fuzz/seeds`. What was built, found and logged stands below `target/fuzz`, and is begun with again the next time.
+//! is `fuzz/seeds`. What was built, found and logged stands below `target/fuzz`, and is begun with again the next time; with
+//! `--runs` it begins from the seeds alone and ends after so many inputs, so that it is the same each time and everywhere.
 
 use std::ffi::OsString;
 use std::fs;
@@ -48,31 +49,42 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
     let mut worst = 0;
     for target in &wish.targets {
         let program = folder.join(&triple).join("release").join(target);
-        let heading = format!("fuzz {target}, {} s", wish.seconds);
-        worst = worst.max(step(&heading, || fuzz(&program, target, &folder, wish.seconds))?);
+        let heading = match wish.length {
+            Length::Seconds(seconds) => format!("fuzz {target}, {seconds} s"),
+            Length::Runs(runs) => format!("fuzz {target}, {runs} runs"),
+        };
+        worst = worst.max(step(&heading, || fuzz(&program, target, &folder, wish.length))?);
     }
     Ok(worst)
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    Seconds(u32),
+    Runs(u32),
+}
+
 struct Wish {
-    seconds: u32,
+    length: Length,
     targets: Vec<String>,
 }
 
 impl Wish {
     fn read(arguments: &[OsString]) -> Result<Wish, String> {
-        let mut wish = Wish { seconds: SECONDS, targets: Vec::new() };
+        let mut wish = Wish { length: Length::Seconds(SECONDS), targets: Vec::new() };
         let mut words = arguments.iter().map(|argument| argument.to_string_lossy());
         while let Some(word) = words.next() {
-            if word == "--seconds" {
+            if word == "--seconds" || word == "--runs" {
                 let number = words.next().unwrap_or_default();
                 let number = number.parse().ok().filter(|number| *number > 0);
-                wish.seconds = number.ok_or("--seconds takes a number of seconds for each target, from 1")?;
+                let number =
+                    number.ok_or_else(|| format!("{word} takes a number for each target, from 1"))?;
+                wish.length = if word == "--runs" { Length::Runs(number) } else { Length::Seconds(number) };
             } else if TARGETS.contains(&word.as_ref()) {
                 wish.targets.push(word.into_owned());
             } else {
                 return Err(format!(
-                    "there is no `{word}`, only --seconds N and targets: {}",
+                    "there is no `{word}`, only --seconds N, --runs N and targets: {}",
                     TARGETS.join(", ")
                 ));
             }
@@ -113,9 +125,16 @@ fn build(triple: &str, folder: &Path) -> Result<u8> {
     Ok(if status.success() { 0 } else { FAILED })
 }
 
-fn fuzz(program: &Path, target: &str, folder: &Path, seconds: u32) -> Result<u8> {
+fn fuzz(program: &Path, target: &str, folder: &Path, length: Length) -> Result<u8> {
     let root = xtask::root();
-    let (corpus, crashes) = (folder.join("corpus").join(target), folder.join("crashes"));
+    let (kept, limit) = match length {
+        Length::Seconds(seconds) => ("corpus", format!("-max_total_time={seconds}")),
+        Length::Runs(runs) => ("fresh", format!("-runs={runs}")),
+    };
+    let (corpus, crashes) = (folder.join(kept).join(target), folder.join("crashes"));
+    if matches!(length, Length::Runs(_)) && corpus.exists() {
+        fs::remove_dir_all(&corpus).with_context(|| format!("cannot remove {}", corpus.display()))?;
+    }
     for made in [&corpus, &crashes] {
         fs::create_dir_all(made).with_context(|| format!("cannot create {}", made.display()))?;
     }
@@ -126,7 +145,7 @@ fn fuzz(program: &Path, target: &str, folder: &Path, seconds: u32) -> Result<u8>
     let mut dictionary = OsString::from("-dict=");
     dictionary.push(root.join("fuzz/words.dict"));
     let status = Command::new(program)
-        .arg(format!("-max_total_time={seconds}"))
+        .arg(limit)
         .args([SEED].iter().chain(&LIMITS))
         .args([prefix, dictionary])
         .arg(&corpus)
@@ -182,16 +201,19 @@ fn telling(said: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn words(words: &[&str]) -> Result<(u32, usize), String> {
+    fn words(words: &[&str]) -> Result<(Length, usize), String> {
         let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
-        Wish::read(&arguments).map(|wish| (wish.seconds, wish.targets.len()))
+        Wish::read(&arguments).map(|wish| (wish.length, wish.targets.len()))
     }
 
     #[test]
     fn what_is_wished_for_is_read() {
-        assert_eq!(words(&[]), Ok((SECONDS, TARGETS.len())));
-        assert_eq!(words(&["--seconds", "3", "menu", "story"]), Ok((3, 2)));
-        for wrong in [&["--seconds"][..], &["--seconds", "0"], &["--seconds", "x"], &["menus"]] {
+        assert_eq!(words(&[]), Ok((Length::Seconds(SECONDS), TARGETS.len())));
+        assert_eq!(words(&["--seconds", "3", "menu", "story"]), Ok((Length::Seconds(3), 2)));
+        assert_eq!(words(&["--runs", "9", "menu"]), Ok((Length::Runs(9), 1)));
+        for wrong in
+            [&["--seconds"][..], &["--runs", "0"], &["--seconds", "0"], &["--seconds", "x"], &["menus"]]
+        {
             assert!(words(wrong).is_err(), "{wrong:?}");
         }
     }
