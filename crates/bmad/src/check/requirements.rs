@@ -8,7 +8,7 @@ use super::material::Material;
 use crate::{
     commands::Step,
     documents::Kind,
-    epics::{Requirement, inventory},
+    epics::{Requirement, ids_in, inventory},
     problem::Problem,
 };
 
@@ -26,7 +26,9 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
         return;
     }
     uncovered(material, &asked, problems);
-    unasked(&asked, &named, problems);
+    // A shape that is not read as a definition is still the PRD's word.
+    let mentioned = material.of(Kind::Prd).flat_map(|text| ids_in(&text.text)).collect();
+    unasked(&asked, (&named, &mentioned), problems);
 }
 
 fn is_functional(id: &str) -> bool {
@@ -77,10 +79,13 @@ fn uncovered(material: &Material<'_>, asked: &[Requirement], problems: &mut Vec<
     }
 }
 
-fn unasked(asked: &[Requirement], named: &BTreeMap<String, (String, usize)>, problems: &mut Vec<Problem>) {
-    let known: BTreeSet<&String> = asked.iter().map(|requirement| &requirement.id).collect();
+fn unasked(
+    asked: &[Requirement],
+    (named, mentioned): (&BTreeMap<String, (String, usize)>, &BTreeSet<String>),
+    problems: &mut Vec<Problem>,
+) {
     let prd = asked.first().map_or("the PRD", |requirement| requirement.path.as_str());
-    for (id, (path, line)) in named.iter().filter(|(id, _)| !known.contains(id)) {
+    for (id, (path, line)) in named.iter().filter(|(id, _)| !mentioned.contains(*id)) {
         let what = format!("{id} is named here, and {prd} has no such requirement");
         problems.push(
             Problem::warning("requirement-unknown", path, what)

@@ -148,6 +148,7 @@ fn plans_that_do_not_fit_together_are_said_with_their_place() {
     let begun = PRD_TEXT.replace(", step-11-polish", ", step-04-journeys");
     hold(&[
         (&[(PRD, &unbuilt)], &["warning requirement-uncovered prd.md:11"]),
+        (&[(PRD, &unbuilt.replace("- FR3:", "- **FR3**"))], &["warning requirement-uncovered prd.md:11"]),
         (
             &[(EPICS, &unasked)],
             &["warning coverage-unknown-epic epics.md:7", "warning requirement-unknown epics.md:7"],
@@ -251,6 +252,9 @@ fn what_real_projects_do_is_no_alarm() {
         // A PRD that numbers nothing.
         &[(PRD, "# Shop\n\nPeople log in and out.\n"), (ARCHITECTURE, "# A\n\nText.\n")],
         &[(PRD, &PRD_TEXT.replace("FR1", "FR-001").replace("FR2", "**FR-2**"))],
+        // Requirements in shapes of their own are the PRD's all the same.
+        &[(PRD, &PRD_TEXT.replace("- FR2:", "- FR2"))],
+        &[(PRD, &PRD_TEXT.replace("- FR2:", "- **FR2**"))],
         &[(BOARD, &split), (LOG_OUT, "")],
         &[
             (BOARD, &archived),

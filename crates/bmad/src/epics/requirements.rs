@@ -55,7 +55,13 @@ fn defined(path: &str, lines: &[Line<'_>]) -> Vec<Requirement> {
         let Some((id, rest)) = id_at(start) else { continue };
         // A sentence that begins with an id defines nothing.
         let behind = rest.trim_start_matches(['*', '_', ']', '`', ' ']);
-        let Some(text) = behind.strip_prefix([':', '|', '.', '-', '–', '—', '(']) else { continue };
+        let marked = behind.strip_prefix([':', '|', '.', '-', '–', '—', '(']);
+        // `- **FR7** x`: what is set apart in a list is defined there.
+        let is_item = ["- **", "* **", "+ **"].iter().any(|start| line.text.trim_start().starts_with(start));
+        let apart = (is_item && rest.starts_with("**")).then_some(behind);
+        let Some(text) = marked.or(apart).filter(|text| !text.trim().is_empty() || marked.is_some()) else {
+            continue;
+        };
         if seen.insert(id.clone()) {
             let text = text.trim_matches(['*', '_', '|', ':', ' ']).to_string();
             found.push(Requirement { id, text, path: path.to_string(), line: line.number });
