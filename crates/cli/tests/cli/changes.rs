@@ -151,9 +151,10 @@ fn slips_in_a_range_say_what_to_type() {
         1. see what can be typed: tribunal review --help
     ");
     insta::assert_snapshot!(refused(&sandbox, &["--story", "plan.md", "plan.md"]), @r"
-    [!] something is missing: <--diff <RANGE>|--staged|--work-tree|--commit <REV>>
-        1. type: tribunal review --story <FILE> <--diff <RANGE>|--staged|--work-tree|--commit <REV>> <PATHS>...
-        2. see what can be typed: tribunal review --help
+    [!] plan.md has no acceptance criteria
+        Its change would be held against nothing.
+        1. put them under a heading `Acceptance Criteria`, numbered
+        2. or review the file alone: tribunal review plan.md
     ");
 }
 

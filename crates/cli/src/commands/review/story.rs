@@ -19,7 +19,12 @@ use super::{
     Prepared,
     change::{self, Wanted},
 };
-use crate::{bmad::Bmad, complaint::Complaint, context::Context, settings::Wishes};
+use crate::{
+    bmad::Bmad,
+    complaint::Complaint,
+    context::{Context, quoted},
+    settings::Wishes,
+};
 
 /// What a story of late eras says where there is no git.
 const NO_GIT: &str = "NO_VCS";
@@ -66,12 +71,10 @@ pub(super) fn prepare(
     let text = bmad.shelf.read(&relative).ok().flatten().unwrap_or_default();
     let story = story::read(&relative, &text);
     if story.criteria.is_empty() {
-        writeln!(
-            stderr(),
-            "[W] {} has no acceptance criteria; its change is not reviewed",
-            escaped(&relative)
-        )?;
-        return Ok(vec![own]);
+        return Err(Complaint::usage(format!("{relative} has no acceptance criteria"))
+            .why("Its change would be held against nothing.")
+            .todo("put them under a heading `Acceptance Criteria`, numbered")
+            .todo(format!("or review the file alone: tribunal review {}", quoted(&relative))));
     }
     // Who works on the next story meanwhile does not work on this one.
     let listed: Vec<PathBuf> = story
