@@ -86,6 +86,8 @@ pub(crate) fn places(project: &Project, run: &RunId, settings: &Settings) -> Vec
     let awaiting = reviews.with_file_name("awaiting-human");
     let checkpoints = project.checkpoints(run);
     let mut folders = vec![reviews, awaiting, checkpoints.join("texts"), checkpoints, project.parked(run)];
+    // What is known of the person's files stands beside the copies of all runs.
+    folders.push(project.home().join("work"));
     for own in settings.subject.files().into_iter().filter_map(|path| Path::new(path).parent()) {
         folders.extend([root.join(own), project.originals(run).join(own)]);
     }
