@@ -33,6 +33,14 @@ pub struct Retro {
 }
 
 impl Verdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Accepted => "accepted",
+            Verdict::AcceptedWithOpenItems => "accepted-with-open-items",
+            Verdict::Rejected => "rejected",
+        }
+    }
+
     pub fn parse(said: &str) -> Option<Verdict> {
         match said.trim().to_ascii_lowercase().replace([' ', '_'], "-").as_str() {
             "accepted" => Some(Verdict::Accepted),

@@ -2,7 +2,7 @@
 //!
 //! Everything is read from the files and the journal; nothing is run and nothing is written here.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,9 +12,10 @@ use tribunal_bmad::{
         next::{self, What},
     },
     commands::{self, Command, Step},
+    documents::{self, Kind},
     keys::{EpicStatus, Key, RetroStatus, StoryKey, StoryStatus},
     problem::{Problem, Weight},
-    shelf, story,
+    retro, shelf, story,
 };
 use tribunal_core::{ids::RunId, subject::Subject, text::count, view::RunView};
 use tribunal_report::{Screen, Style, escaped};
@@ -51,6 +52,9 @@ pub(crate) struct EpicRow {
     pub stories: Vec<StoryRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retrospective: Option<RetroStatus>,
+    /// What the retrospective's document decided, in late eras.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -105,6 +109,12 @@ pub(crate) fn look(bmad: &Bmad, views: &[&RunView]) -> Option<Sprint> {
     let done = rows.iter().filter(|row| row.state == Some(StoryStatus::Done)).count();
     let stories = rows.len();
     let mut epics: Vec<EpicRow> = board.epics().into_iter().map(|epic| epic_row(board, epic)).collect();
+    for (epic, verdict) in verdicts(bmad) {
+        epics
+            .iter_mut()
+            .filter(|row| row.epic == epic)
+            .for_each(|row| row.verdict = Some(verdict.to_string()));
+    }
     for row in rows {
         if let Some(epic) = epics.iter_mut().find(|epic| epic.epic == row.key.epic) {
             epic.stories.push(row);
@@ -140,7 +150,21 @@ fn epic_row(board: &Board, epic: u32) -> EpicRow {
         Some(State::Retrospective(state)) => Some(state),
         _ => None,
     };
-    EpicRow { epic, state: next::epic_state(board, epic), stories: Vec::new(), retrospective }
+    EpicRow { epic, state: next::epic_state(board, epic), stories: Vec::new(), retrospective, verdict: None }
+}
+
+/// What retrospectives decided; of two about one epic the newer counts.
+fn verdicts(bmad: &Bmad) -> BTreeMap<u32, &'static str> {
+    let found = documents::find(&bmad.shelf, &bmad.config.folders);
+    let mut verdicts = BTreeMap::new();
+    for document in found.of(Kind::Retro) {
+        let text = shelf::read(&bmad.shelf, &document.path, &mut Vec::new()).unwrap_or_default();
+        let retro = retro::read(&document.path, &text);
+        if let (Some(epic), Some(verdict)) = (retro.epic, retro.verdict) {
+            verdicts.entry(epic).or_insert(verdict.as_str());
+        }
+    }
+    verdicts
 }
 
 fn row(bmad: &Bmad, key: &StoryKey, state: Option<State>, views: &[&RunView]) -> StoryRow {
@@ -236,7 +260,8 @@ pub(crate) fn draw(sprint: &Sprint, screen: &Screen) -> String {
         let state = epic.state.map_or("no state", EpicStatus::as_str);
         let _ =
             writeln!(out, "{branch} epic {} · {}", epic.epic, screen.paint(epic_style(epic.state), state));
-        let retro = epic.retrospective.map(|state| format!("retrospective · {state}"));
+        let verdict = epic.verdict.as_deref().map(|verdict| format!(" · {verdict}")).unwrap_or_default();
+        let retro = epic.retrospective.map(|state| format!("retrospective · {state}{verdict}"));
         let leaves = epic.stories.len() + usize::from(retro.is_some());
         let rows = epic.stories.iter().map(|row| story_line(row, wide, screen));
         for (index, line) in rows.chain(retro).enumerate() {

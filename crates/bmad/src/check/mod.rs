@@ -23,10 +23,11 @@ use crate::{
     board::Board,
     commands::Step,
     config::Config,
-    documents::Documents,
+    documents::{Documents, Kind},
     layout::Layout,
     problem::{Problem, Weight},
-    shelf::Shelf,
+    retro,
+    shelf::{self, Shelf},
 };
 use material::Material;
 
@@ -116,6 +117,10 @@ pub fn run(input: &Input<'_>, step: Option<Step>) -> Report {
     stories::check(&material, &mut problems);
     specs::check(&material, &mut problems);
     dangling::check(&material, &mut problems);
+    for document in input.documents.of(Kind::Retro) {
+        let text = shelf::read(input.shelf, &document.path, &mut Vec::new()).unwrap_or_default();
+        problems.extend(retro::read(&document.path, &text).problems);
+    }
     let (missing, suggestion) = match step {
         Some(step) => needs::check(&material, step, &mut problems),
         None => (Vec::new(), None),

@@ -49,6 +49,9 @@ pub(crate) struct Arguments {
     /// Add a file to the list of files
     #[arg(long, value_name = "PATH")]
     add_file: Vec<String>,
+    /// Tick what a review left, by its line: see `tribunal story KEY`
+    #[arg(long, value_name = "LINE")]
+    tick_follow_up: Vec<usize>,
     /// Write what this run left open or deferred into the story, as its review's follow-ups
     #[arg(long, value_name = "RUN")]
     follow_ups: Option<String>,
@@ -66,6 +69,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let changes = !arguments.tick.is_empty()
         || !arguments.untick.is_empty()
         || !arguments.add_file.is_empty()
+        || !arguments.tick_follow_up.is_empty()
         || arguments.follow_ups.is_some();
     if !changes {
         return inspect::story(&file, context);
@@ -144,6 +148,11 @@ fn change(
         let new = edit::tick(&text, task, done)?;
         let what = format!("task {task} {}", if done { "ticked" } else { "unticked" });
         step(new, &mut text, what);
+    }
+    // A tick moves no line.
+    for line in &arguments.tick_follow_up {
+        let new = edit::tick_follow_up(&text, *line, true)?;
+        step(new, &mut text, format!("follow-up of line {line} ticked"));
     }
     for file in &arguments.add_file {
         let new = edit::add_files(&text, &[file])?;

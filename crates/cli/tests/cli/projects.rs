@@ -60,3 +60,23 @@ fn what_is_broken_is_said_with_its_place_and_exit_3() {
     sandbox.write("_bmad/core/config.yaml", "a: [\n");
     insta::assert_snapshot!(shown(&sandbox, &[]));
 }
+
+#[test]
+fn an_agent_is_meant_by_any_of_its_names_and_never_two_by_one() {
+    let sandbox = Sandbox::new();
+    sandbox.write("_bmad/_config/manifest.yaml", "installation:\n  version: 6.0.4\nmodules: []\n");
+    sandbox.write(
+        "_bmad/_config/agent-manifest.csv",
+        "name,displayName,title,role,module\ndev,Amelia,Developer,r,bmm\ndev,Bo,Game Developer,r,gds\n",
+    );
+    let said = |name: &str| sandbox.run(&["inspect", "project", "--agent", name]);
+    assert!(
+        said("bmm:dev").out.contains("agent      bmm:dev (Amelia, Developer)"),
+        "{}",
+        said("bmm:dev").out
+    );
+    assert!(said("Bo").out.contains("agent      gds:dev (Bo, Game Developer)"));
+    assert_eq!(said("dev").code, Some(2));
+    assert!(said("dev").err.contains("it could be bmm:dev or gds:dev"), "{}", said("dev").err);
+    assert!(said("Ameli").err.contains("did you mean `bmm:dev`?"), "{}", said("Ameli").err);
+}

@@ -72,6 +72,11 @@ fn status_shows_the_sprint_as_a_tree_and_what_would_run_next() {
     assert_eq!(sprint["next"]["key"], "1-2-sift");
     assert_eq!(sprint["next"]["command"], format!("/bmad-code-review {STORIES}/1-2-sift.md"));
     assert_eq!(sprint["epics"][0]["stories"][1]["tasks_done"], 1);
+    sandbox.write(
+        &format!("{STORIES}/epic-1-retro-2026-01-02.md"),
+        "---\nepic: 1\nverdict: rejected\n---\n# Epic 1\n",
+    );
+    assert!(sandbox.run(&["status"]).out.contains("retrospective · optional · rejected"));
     for (from, to, next) in [
         ("'review'", "'done'", "next: develop 1-3-pack: it is the first that is ready"),
         (
@@ -209,6 +214,10 @@ fn a_story_is_changed_in_place_and_says_what_a_review_left() {
     assert!(wrong.err.contains("there is no task 7"), "{}", wrong.err);
     let missing = sandbox.run(&["story", "1.3"]);
     assert_eq!(missing.code, Some(2));
+    let left = sandbox.run(&["story", "1.2", "--tick-follow-up", "20"]);
+    assert_eq!(left.out, "✓ follow-up of line 20 ticked\n", "{}", left.err);
+    assert!(sandbox.read(&story).ends_with("- [x] [AI-Review][High] holes are too big [src/sieve.py:1]\n"));
+    sandbox.write(&story, &SIFT.replace("- [ ] Test it", "- [x] Test it"));
     // What a review of the story left to do goes into it, in the dialect its file uses, once.
     sandbox.write(
         "../agent.sh",

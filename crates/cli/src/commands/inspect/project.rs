@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// What is to be done, in words: suggests a tier for it
     #[arg(long, value_name = "WORDS")]
     task: Option<String>,
+    /// Which of the project's agents this name means
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
 }
 
 /// What Tribunal sees in a project.
@@ -54,6 +57,9 @@ pub(crate) struct ProjectReport {
     commands: BTreeMap<Step, Command>,
     /// The project's own agents by their long names.
     roster: Vec<String>,
+    /// Whom `--agent` means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
     progress: Progress,
     field: Field,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +109,8 @@ struct Trouble {
 pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let shelf = Folder::at(&project);
-    let report = report(&shelf, arguments, project.root().display().to_string());
+    let mut report = report(&shelf, arguments, project.root().display().to_string());
+    report.agent = arguments.agent.as_deref().map(|said| meant(&shelf, said)).transpose()?;
     if context.json {
         documents::print(&report)?;
     } else {
@@ -111,6 +118,16 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     }
     let negative = report.problems.iter().any(|problem| problem.weight == "error");
     Ok(if negative { NEGATIVE } else { 0 })
+}
+
+/// An agent by any of its names; a name of two is an error.
+fn meant(shelf: &dyn Shelf, said: &str) -> Result<String, Complaint> {
+    let roster = roster::of(shelf, &mut Vec::new()).map(|(roster, _)| roster).unwrap_or_default();
+    match roster.named(said) {
+        Ok(member) => Ok(format!("{} ({}, {})", member.qualified(), member.name, member.title)),
+        Err(why) => Err(Complaint::usage(format!("no agent is meant by `{said}`: {why}"))
+            .todo("see the project's agents: tribunal inspect project")),
+    }
 }
 
 fn report(shelf: &dyn Shelf, arguments: &Arguments, root: String) -> ProjectReport {
@@ -138,6 +155,7 @@ fn report(shelf: &dyn Shelf, arguments: &Arguments, root: String) -> ProjectRepo
         folders: folders(&config),
         client: client.to_string(),
         commands: commands.into_iter().collect(),
+        agent: None,
         roster: roster.members.iter().map(roster::Member::qualified).collect(),
         progress: Progress { state, reasons, documents, next, todo },
         field,
@@ -207,6 +225,9 @@ fn show(out: &mut impl Write, report: &ProjectReport) -> Result<(), Complaint> {
         writeln!(out, "\nsteps, for {}", escaped(&report.client))?;
         show_steps(out, &report.commands)?;
         writeln!(out, "\nroster     {}", roster_line(&report.roster))?;
+        if let Some(agent) = &report.agent {
+            writeln!(out, "agent      {}", escaped(agent))?;
+        }
     }
     show_progress(out, report)?;
     if let Some(task) = &report.task {
