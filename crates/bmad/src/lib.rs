@@ -1,8 +1,16 @@
 //! Reads BMAD's files: takes text, gives types. Starts nothing, opens nothing, knows no agent.
 //!
-//! [`layout`] tells the eras apart and [`config`] where a project keeps what; [`board`] is the sprint's, [`keys`] names what
-//! stands on it. [`yaml`] and [`page`] read the two formats with their places, so that an edit exchanges what it means and
-//! nothing else. What cannot be read is a [`problem`], never a failure; files come from a [`shelf`].
+//! | for | see |
+//! | --- | --- |
+//! | the two formats with their places, so that an edit exchanges what it means and nothing else | [`yaml`], [`page`], `toml_tree` |
+//! | which era is installed, where it keeps what, what runs a step | [`layout`], [`manifest`], [`config`], [`commands`] |
+//! | what comes next in planning | [`help`], [`paths`], [`state`]; how big a task is: [`field`], [`quick`], [`tier`] |
+//! | the sprint | [`board`], [`keys`], [`story`], [`specs`], [`deferred`], [`retro`] |
+//! | the plans | [`documents`] finds them, [`epics`] and [`verdict`] read them, [`check`] holds all against each other |
+//! | agents | [`roster`]; what they ask: [`menu`] |
+//!
+//! A reader gives a value and [`problem`]s and never fails; files come from a [`shelf`]. A new kind of file is a module of its
+//! own with a `read`, its edits beside it; what it has to agree with is a rule in [`check`].
 
 pub mod board;
 pub mod check;

@@ -181,7 +181,8 @@ fn follow(
     })
 }
 
-/// A story whose board could not be moved says again what it said, unless somebody has written into it since.
+/// A story whose board could not be moved says again what it said, unless somebody has written into it since. If that fails, the
+/// two differ, which `validate` says; the complaint about the board is the one to read now.
 fn take_back(project: &Project, changed: Option<&Changed>) {
     let Some(Changed { path, old, new }) = changed else { return };
     let back = |text: &str| Ok::<_, ()>((if text == new { old.clone() } else { text.to_string() }, ()));
