@@ -225,9 +225,11 @@ fn a_stronger_agent_takes_over_from_one_that_failed_twice() {
         let words: Vec<&str> = line.split_whitespace().collect();
         by.push(format!("{} {} {}", words[0].split('/').next().unwrap(), words[1], words[2]));
     }
+    by.sort();
     by.dedup();
-    // It dies at once, and again in the same way: whoever stands behind it does its seats in the same round.
-    assert_eq!(by, ["round-1 fast replay", "round-1 big replay"], "{calls}");
+    // It dies at once, and again in the same way: whoever stands behind it does its seats in the same round
+    // (seats work side by side, so one may have handed over before another begins).
+    assert_eq!(by, ["round-1 big replay", "round-1 fast replay"], "{calls}");
 }
 
 #[test]
