@@ -27,6 +27,7 @@ pub mod project;
 mod rate;
 mod refs;
 pub mod run;
+pub mod session;
 mod shared;
 pub mod shelf;
 pub mod subject;

@@ -74,6 +74,11 @@ impl Store {
 
     /// Opens for writing, creating and migrating what is needed.
     pub fn open(folder: &Path) -> Result<Store, StoreError> {
+        Store::open_within(folder, BUSY)
+    }
+
+    /// The same for somebody who cannot wait longer than this for other writers.
+    pub fn open_within(folder: &Path, patience: Duration) -> Result<Store, StoreError> {
         fs::create_dir_all(folder)
             .map_err(|cause| StoreError::Create { path: folder.to_path_buf(), cause })?;
         if let Some(kind) = place::network(folder) {
@@ -88,7 +93,7 @@ impl Store {
             _ => StoreError::Database { path: path.clone(), cause },
         };
         let mut connection = Connection::open(&path).map_err(database)?;
-        connection.busy_timeout(BUSY).map_err(database)?;
+        connection.busy_timeout(patience).map_err(database)?;
         check(&connection, &path, true)?;
         for (name, value) in [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")] {
             connection.pragma_update(None, name, value).map_err(database)?;
