@@ -7,7 +7,9 @@ use serde_json::Value;
 
 mod input;
 mod render;
+mod soft;
 pub mod transcript;
+mod words;
 
 /// Whose session it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
