@@ -199,7 +199,7 @@ impl Hand<'_> {
             }
             self.write(item);
             self.space();
-            if index + 1 < items.len() || self.dice.next().unwrap() % 3 == 0 {
+            if index + 1 < items.len() || self.dice.next().unwrap().is_multiple_of(3) {
                 self.out.push(',');
             }
         }
