@@ -10,6 +10,7 @@ pub mod board;
 pub mod changes;
 mod checkpoints;
 mod copies;
+pub mod edits;
 mod effects;
 mod fault;
 mod files;
