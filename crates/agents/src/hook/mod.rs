@@ -7,6 +7,7 @@ use serde_json::Value;
 
 mod input;
 mod render;
+pub mod tools;
 pub mod transcript;
 
 /// Whose session it is.
