@@ -9,6 +9,7 @@ mod input;
 pub mod install;
 mod render;
 mod soft;
+pub mod tools;
 pub mod transcript;
 mod words;
 
