@@ -19,6 +19,7 @@ use tribunal_core::{
     ids::{Hash, RunId},
     reason::Ending,
     review::{VERSION, WORKFLOW},
+    session::Bound,
     settings::Settings,
     view::{Phase, RunView},
 };
@@ -33,6 +34,7 @@ use crate::{
     locks::{self, Lock, Locked},
     mask::Masker,
     project::Project,
+    session::{self, SessionError},
     shared::Shared,
     subject::{self, SubjectError},
 };
@@ -65,6 +67,8 @@ pub enum RunError {
     SecretInSettings { place: String },
     #[error("the changed settings do not fit what run {run} has done since its last stage: {cause}")]
     SettingsDoNotFit { run: RunId, cause: HostError },
+    #[error(transparent)]
+    Session(#[from] SessionError),
     #[error("run {run}: {cause}")]
     Host { run: RunId, cause: HostError },
 }
@@ -85,6 +89,8 @@ pub struct Runner {
     pub stop: watch::Receiver<Stop>,
     /// With the other runs of this process.
     pub shared: Shared,
+    /// The session that repairs what is found, if one is to.
+    pub binding: Option<Bound>,
 }
 
 /// Whether processes of a run are left, and which.
@@ -116,6 +122,7 @@ impl Runner {
         let locks = self.lock(&run, &settings, &home, sink).await?;
         self.sweep_strays(&run, sink);
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &[]);
+        let bound = self.rebind(&run, &settings)?;
         let started = Draft {
             id: "run_started".into(),
             event: Event::RunStarted {
@@ -125,7 +132,7 @@ impl Runner {
                 settings,
             },
         };
-        let entries = journal.record(vec![started]).await?;
+        let entries = journal.record([started].into_iter().chain(bound).collect()).await?;
         for entry in &entries {
             sink(Seen::Entry(entry));
         }
@@ -172,7 +179,9 @@ impl Runner {
             id: format!("settings_changed:{life}"),
             event: Event::SettingsChanged { settings },
         });
-        for entry in journal.record([resumed].into_iter().chain(changed).collect()).await? {
+        let free = view.binding.as_ref().is_none_or(|binding| binding.let_go.is_some());
+        let bound = if free { self.rebind(run, &settings)? } else { None };
+        for entry in journal.record([resumed].into_iter().chain(changed).chain(bound).collect()).await? {
             sink(Seen::Entry(&entry));
         }
         self.drive(run.clone(), journal, (entries, locks), sink).await
@@ -249,6 +258,7 @@ impl Runner {
             answered_at_once: false,
         };
         let ending = host.drive(entries).await.map_err(|cause| RunError::Host { run: run.clone(), cause })?;
+        session::refresh(&self.project, journal.view());
         if matches!(journal.view().phase, Phase::Finished(_)) {
             // Nothing refers to the copies any more.
             let work = self.project.work(&run);

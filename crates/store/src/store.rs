@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params, params_from_iter};
 use serde::Deserialize;
 use tribunal_core::{
     effect::Request,
@@ -74,6 +74,11 @@ impl Store {
 
     /// Opens for writing, creating and migrating what is needed.
     pub fn open(folder: &Path) -> Result<Store, StoreError> {
+        Store::open_within(folder, BUSY)
+    }
+
+    /// The same for somebody who cannot wait longer than this for other writers.
+    pub fn open_within(folder: &Path, patience: Duration) -> Result<Store, StoreError> {
         fs::create_dir_all(folder)
             .map_err(|cause| StoreError::Create { path: folder.to_path_buf(), cause })?;
         if let Some(kind) = place::network(folder) {
@@ -88,7 +93,7 @@ impl Store {
             _ => StoreError::Database { path: path.clone(), cause },
         };
         let mut connection = Connection::open(&path).map_err(database)?;
-        connection.busy_timeout(BUSY).map_err(database)?;
+        connection.busy_timeout(patience).map_err(database)?;
         check(&connection, &path, true)?;
         for (name, value) in [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")] {
             connection.pragma_update(None, name, value).map_err(database)?;
@@ -171,12 +176,37 @@ impl Store {
         }
     }
 
+    /// A run's last entry of one of these kinds. However long its journal is, this is as fast.
+    pub fn last_of(&self, run: &RunId, kinds: &[&str]) -> Result<Option<Entry>, StoreError> {
+        let marks: Vec<String> = (0..kinds.len()).map(|at| format!("?{}", at + 2)).collect();
+        let select = format!(
+            "SELECT seq, body, blob FROM events WHERE run = ?1 AND kind IN ({}) ORDER BY seq DESC LIMIT 1",
+            marks.join(", ")
+        );
+        let values = [run.as_str()].into_iter().chain(kinds.iter().copied());
+        let found = self
+            .reader
+            .prepare_cached(&select)
+            .and_then(|mut statement| statement.query_row(params_from_iter(values), raw_entry).optional())
+            .map_err(|cause| self.database(cause))?;
+        found.map(|row| self.entry(run, row)).transpose()
+    }
+
+    /// Loops that sessions have taken on, oldest first: journals that begin with a session, and have no run.
+    pub fn loops(&self) -> Result<Vec<RunId>, StoreError> {
+        self.beginning_with("session")
+    }
+
     /// All runs, oldest first.
     pub fn runs(&self) -> Result<Vec<RunId>, StoreError> {
-        let select = "SELECT run FROM events WHERE seq = 1 ORDER BY wall_ms, run";
+        self.beginning_with("run_started")
+    }
+
+    fn beginning_with(&self, kind: &str) -> Result<Vec<RunId>, StoreError> {
+        let select = "SELECT run FROM events WHERE seq = 1 AND kind = ?1 ORDER BY wall_ms, run";
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
         statement
-            .query_map([], |row| row.get::<_, String>(0).map(RunId::new))
+            .query_map([kind], |row| row.get::<_, String>(0).map(RunId::new))
             .and_then(Iterator::collect)
             .map_err(|cause| self.database(cause))
     }

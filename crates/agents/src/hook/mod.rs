@@ -6,8 +6,10 @@
 use serde_json::Value;
 
 mod input;
+pub mod install;
 mod render;
 mod soft;
+pub mod tools;
 pub mod transcript;
 mod words;
 

@@ -13,7 +13,7 @@ use tribunal_report::{escaped, tables};
 use tribunal_runner::landings::strayed;
 use tribunal_store::Store;
 
-use super::{diff::write_diff, runs, say};
+use super::{diff::write_diff, loops, runs, say};
 use crate::{
     complaint::Complaint,
     context::Context,
@@ -45,6 +45,10 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             say::fits_a_brief(&arguments.note)?;
             let store = Store::open(&project.home())?;
             let note = context.masker().mask(&arguments.note).into_owned();
+            if decision.about == About::Loop {
+                let came = loops::answered(&project, &run, choice == "more")?;
+                return told(context, (&run, decision), &came);
+            }
             let answer = Answer { choice, note };
             store.request(&run, &Request::Answer { decision: decision.id.clone(), answer })?;
             if context.json {
@@ -84,6 +88,16 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
                 writeln!(stdout(), "{}", escaped(&text))?;
             }
         }
+    }
+    Ok(0)
+}
+
+/// What an answer has come to at once.
+fn told(context: &Context, (run, decision): (&RunId, &Decision), came: &str) -> Result<u8, Complaint> {
+    if context.json {
+        documents::print(&json!({ "schema": "tribunal.answer/1", "run": run, "decision": decision.id }))?;
+    } else {
+        writeln!(stdout(), "{}: {}", escaped(run.as_str()), escaped(came))?;
     }
     Ok(0)
 }
@@ -128,6 +142,11 @@ fn open_decisions(store: &Store, project: &tribunal_runner::Project) -> Result<V
             Request::Resume | Request::Say { .. } | Request::Amend { .. } | Request::Add { .. } => None,
         });
         open.push((view, answered.collect()));
+    }
+    // A loop has no run: what it asks stands in its own journal.
+    for run in store.loops()? {
+        let view = RunView { run: Some(run.clone()), ..RunView::of(&store.entries(&run, 0)?) };
+        open.push((view, Vec::new()));
     }
     Ok(open)
 }

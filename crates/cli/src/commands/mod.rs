@@ -9,8 +9,10 @@ mod diff;
 mod doctor;
 mod findings;
 mod gc;
+pub(crate) mod hook;
 mod inspect;
 mod log;
+mod loops;
 mod man;
 mod play_script;
 mod resume;
@@ -68,9 +70,14 @@ pub(crate) enum Command {
     Trust(trust::Arguments),
     /// Say what is here, what is missing and what mends it; it costs nothing
     Doctor(doctor::Arguments),
+    /// Let a session of yours go on until it is done, or a limit is reached
+    #[command(subcommand, name = "loop")]
+    Loop(loops::What),
     /// Explain what Tribunal sees in a file
     #[command(subcommand)]
     Inspect(inspect::What),
+    /// Answer a client's hook: may this session stop, may this tool be used; always exits with 0
+    Hook(hook::Arguments),
     /// Reclaim space: copies of ended runs, leftovers, texts that nothing refers to
     Gc(gc::Arguments),
     /// Print JSON Schemas of everything Tribunal reads and writes
@@ -104,6 +111,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Trust(arguments) => trust::run(&arguments, context),
         Command::Doctor(arguments) => doctor::run(&arguments, context),
         Command::Inspect(what) => inspect::run(what, context),
+        Command::Loop(what) => loops::run(what, context),
+        Command::Hook(arguments) => Ok(hook::run(&arguments)),
         Command::Gc(arguments) => gc::run(&arguments, context),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

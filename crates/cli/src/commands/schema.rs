@@ -12,7 +12,7 @@ use crate::{
     build::Facts,
     complaint::Complaint,
     documents::{
-        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, StoryEdit,
+        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Loops, Moves, Plan, Runs, StoryEdit,
         Transcripts, Trust, Undo, Validation,
     },
     settings::{self, Document, nearest},
@@ -54,6 +54,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("response", schema_for!(Response)),
         ("project", schema_for!(ProjectReport)),
         ("menu", schema_for!(Menus)),
+        ("loops", schema_for!(Loops)),
     ];
     schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));
     schemas

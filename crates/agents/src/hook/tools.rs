@@ -1,0 +1,213 @@
+//! Which files a tool call names, and which command it runs, client by client.
+//!
+//! Whether that is allowed is decided in `core`. A tool that is not known is taken for one that writes only if its name says so, and
+//! what cannot be read is nothing: a guard fails open.
+
+use serde_json::Value;
+use tribunal_core::tool_guard::ToolUse;
+
+use super::{HookClient, ToolCall};
+
+/// What a call is about to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    pub tool: String,
+    /// As the client gave them.
+    pub paths: Vec<String>,
+    pub command: Option<String>,
+    /// Where the command runs, if the call says so.
+    pub folder: Option<String>,
+    pub writes: bool,
+}
+
+impl Used {
+    pub fn tool_use(&self) -> ToolUse<'_> {
+        ToolUse {
+            tool: &self.tool,
+            paths: self.paths.clone(),
+            command: self.command.as_deref(),
+            writes: self.writes,
+        }
+    }
+}
+
+/// What the words of a tool's name say about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Reads,
+    Writes,
+    Shell,
+    Patch,
+}
+
+pub fn tool_use(client: HookClient, call: &ToolCall) -> Used {
+    // Copilot gave the input as a text of JSON once.
+    let parsed = call.input.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let input = parsed.as_ref().filter(|parsed| parsed.is_object()).unwrap_or(&call.input);
+    let kind = kind(client, &call.name);
+    let mut used = Used { tool: call.name.clone(), ..Used::default() };
+    match kind {
+        Kind::Reads => {}
+        Kind::Writes => {
+            // Copilot's older editor is one tool with a command of its own that only looks.
+            used.writes = text(input, &["command"]) != Some("view");
+            used.paths = paths(input);
+        }
+        Kind::Shell => {
+            used.command = input.get("command").or_else(|| input.get("cmd")).and_then(command);
+            used.folder = text(input, &["directory", "dir_path", "workdir", "cwd"]).map(str::to_string);
+            used.paths = used
+                .command
+                .as_deref()
+                .filter(|text| text.contains("apply_patch"))
+                .map(patched)
+                .unwrap_or_default();
+            used.writes = !used.paths.is_empty();
+        }
+        Kind::Patch => {
+            let patch = input.as_str().or_else(|| text(input, &["command", "input", "patch", "patchText"]));
+            // As words of a command line.
+            let words = input.get("command").and_then(Value::as_array).and_then(|words| words.last());
+            used.paths = patch.or(words.and_then(Value::as_str)).map(patched).unwrap_or_default();
+            used.writes = true;
+        }
+    }
+    used
+}
+
+fn kind(client: HookClient, name: &str) -> Kind {
+    match (client, name) {
+        (HookClient::ClaudeCode, "Write" | "Edit" | "MultiEdit" | "NotebookEdit") => Kind::Writes,
+        (HookClient::ClaudeCode | HookClient::Codex, "Bash") => Kind::Shell,
+        (HookClient::Codex, "shell" | "exec_command" | "local_shell" | "unified_exec") => Kind::Shell,
+        (_, "apply_patch") => Kind::Patch,
+        (HookClient::Codex, "Edit" | "Write") => Kind::Patch,
+        (HookClient::Gemini, "write_file" | "replace" | "edit") => Kind::Writes,
+        (HookClient::Gemini, "run_shell_command") => Kind::Shell,
+        (HookClient::Copilot, "create" | "edit" | "str_replace" | "str_replace_editor" | "insert") => {
+            Kind::Writes
+        }
+        (HookClient::Copilot, "bash" | "shell") => Kind::Shell,
+        _ if of_a_server(name) => Kind::Writes,
+        _ => Kind::Reads,
+    }
+}
+
+/// Tools of MCP servers, `mcp__files__write_file`: only their names tell.
+fn of_a_server(name: &str) -> bool {
+    const VERBS: [&str; 8] = ["write", "edit", "create", "delete", "remove", "move", "rename", "append"];
+    let own = name.strip_prefix("mcp__").and_then(|name| name.split_once("__")).map(|(_, own)| own);
+    let own = own.map(str::to_lowercase);
+    own.is_some_and(|own| own.split(['_', '-', '.']).any(|word| VERBS.contains(&word)))
+}
+
+fn text<'v>(input: &'v Value, names: &[&str]) -> Option<&'v str> {
+    names.iter().find_map(|name| input.get(name)?.as_str())
+}
+
+fn paths(input: &Value) -> Vec<String> {
+    const NAMES: [&str; 10] = [
+        "file_path",
+        "notebook_path",
+        "path",
+        "filePath",
+        "absolute_path",
+        "filename",
+        "source",
+        "destination",
+        "old_path",
+        "new_path",
+    ];
+    NAMES.iter().filter_map(|name| text(input, &[name])).map(str::to_string).collect()
+}
+
+/// A text for the shell, or words: `["bash", "-lc", "ls"]`.
+fn command(value: &Value) -> Option<String> {
+    if let Some(text) = value.as_str() {
+        return Some(text.to_string());
+    }
+    let words: Vec<&str> = value.as_array()?.iter().filter_map(Value::as_str).collect();
+    let quoted = words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
+    Some(quoted.collect::<Vec<_>>().join(" "))
+}
+
+/// The files of a patch in Codex's form.
+fn patched(patch: &str) -> Vec<String> {
+    const HEADS: [&str; 4] = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+    let file = |line: &str| {
+        HEADS.iter().find_map(|head| line.strip_prefix(head)).map(|path| path.trim().to_string())
+    };
+    patch.lines().filter_map(|line| file(line.trim_start())).filter(|path| !path.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn drawn(client: HookClient, name: &str, input: Value) -> String {
+        let call = ToolCall { name: name.to_string(), input, response: None };
+        let used = tool_use(client, &call);
+        let writes = if used.writes { "writes" } else { "does not write" };
+        let folder = used.folder.map(|folder| format!(" in {folder}")).unwrap_or_default();
+        let command = used.command.map(|command| format!(", runs {command:?}{folder}")).unwrap_or_default();
+        format!("{client:?} {name}: {writes} [{}]{command}", used.paths.join(" "))
+    }
+
+    #[test]
+    fn every_client_names_files_and_commands_in_its_own_way() {
+        use HookClient::{ClaudeCode, Codex, Copilot, Gemini};
+        let patch = "*** Begin Patch\n*** Add File: a b.md\n+x\n*** Update File: src/lib.rs\n*** Move to: src/main.rs\n@@\n-*** x\n\
+            *** Delete File: /etc/x\n*** End Patch";
+        let all = [
+            drawn(ClaudeCode, "Write", json!({ "file_path": "/p/a.md", "content": "x" })),
+            drawn(
+                ClaudeCode,
+                "Edit",
+                json!({ "file_path": "/p/a.md", "old_string": "x", "new_string": "y" }),
+            ),
+            drawn(ClaudeCode, "MultiEdit", json!({ "file_path": "/p/a.md", "edits": [] })),
+            drawn(ClaudeCode, "NotebookEdit", json!({ "notebook_path": "/p/a.ipynb", "new_source": "x" })),
+            drawn(ClaudeCode, "Bash", json!({ "command": "ls", "description": "x" })),
+            drawn(ClaudeCode, "Read", json!({ "file_path": "/etc/passwd" })),
+            drawn(ClaudeCode, "Task", json!({ "prompt": "x" })),
+            drawn(ClaudeCode, "mcp__files__write_file", json!({ "path": "/p/a.md", "content": "x" })),
+            drawn(ClaudeCode, "mcp__files__move_file", json!({ "source": "a", "destination": "b" })),
+            drawn(ClaudeCode, "mcp__files__read_file", json!({ "path": "/p/a.md" })),
+            drawn(ClaudeCode, "mcp__files__rewrites", json!({ "path": "/p/a.md" })),
+            drawn(Codex, "Bash", json!({ "command": "ls" })),
+            drawn(Codex, "shell", json!({ "command": ["bash", "-lc", "echo it's"], "workdir": "/p" })),
+            drawn(Codex, "apply_patch", json!({ "command": patch })),
+            drawn(Codex, "apply_patch", json!({ "input": patch })),
+            drawn(Codex, "apply_patch", json!({ "command": ["apply_patch", patch] })),
+            drawn(Codex, "apply_patch", json!(patch)),
+            drawn(Codex, "Bash", json!({ "command": format!("apply_patch <<'EOF'\n{patch}\nEOF") })),
+            drawn(Gemini, "write_file", json!({ "file_path": "a.md", "content": "x" })),
+            drawn(Gemini, "replace", json!({ "file_path": "a.md" })),
+            drawn(Gemini, "run_shell_command", json!({ "command": "ls", "directory": "src" })),
+            drawn(Gemini, "read_file", json!({ "absolute_path": "a.md" })),
+            drawn(Copilot, "create", json!({ "path": "/p/a.md", "file_text": "x" })),
+            drawn(Copilot, "edit", json!({ "path": "/p/a.md" })),
+            drawn(Copilot, "str_replace_editor", json!({ "command": "view", "path": "/p/a.md" })),
+            drawn(Copilot, "bash", json!({ "command": "ls" })),
+            drawn(Copilot, "bash", json!("{\"command\":\"ls\"}")),
+            drawn(Copilot, "view", json!({ "path": "/p/a.md" })),
+            drawn(ClaudeCode, "Bash", json!({ "command": 7 })),
+            drawn(ClaudeCode, "Write", json!(null)),
+        ];
+        insta::assert_snapshot!(all.join("\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_makes_it_panic(name in "(Bash|Write|apply_patch|mcp__a__write|.{0,8})", text in ".{0,40}") {
+            for input in [json!(text), json!({ "command": text, "path": [text] }), json!([text])] {
+                for client in [HookClient::ClaudeCode, HookClient::Codex, HookClient::Copilot, HookClient::Gemini] {
+                    tool_use(client, &ToolCall { name: name.clone(), input: input.clone(), response: None });
+                }
+            }
+        }
+    }
+}
