@@ -230,6 +230,11 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// What is taken to be said by somebody who came back from repairing.
+    pub fn fixed(id: FindingId, note: &str) -> Claim {
+        Claim { said: Said::Fixed, ..Claim::blocked(id, note.into()) }
+    }
+
     /// What is said for a fixer that gets no further.
     pub fn blocked(id: FindingId, note: String) -> Claim {
         let (verification, files_modified) = Default::default();

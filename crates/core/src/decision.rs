@@ -29,6 +29,10 @@ pub enum About {
     },
     /// Files changed while agents were at work, and not by a landing.
     Strayed { strays: Vec<Stray> },
+    /// A session that a person has open was to repair these.
+    Session { findings: Vec<FindingId> },
+    /// A loop in a session was let go before it was done.
+    Loop,
     /// A limit ended the run with work left.
     Limit,
     /// Nothing is left to do, but the confidence is below what was asked for.
@@ -138,6 +142,22 @@ impl Decision {
             choices,
             answer: None,
         }
+    }
+
+    pub fn session(id: DecisionId, findings: Vec<FindingId>, question: String) -> Decision {
+        let choices = choices(&[
+            ("fixers", "do not wait for the session: let fixers repair what is open"),
+            ("accept", "defer what is open and end the run"),
+        ]);
+        let owner = "whoever has the session open".into();
+        Decision { id, about: About::Session { findings }, owner, question, choices, answer: None }
+    }
+
+    pub fn of_loop(id: DecisionId, question: String) -> Decision {
+        let choices =
+            choices(&[("more", "let it go on in its session, as often again"), ("end", "leave it as it is")]);
+        let owner = "whoever started the loop".into();
+        Decision { id, about: About::Loop, owner, question, choices, answer: None }
     }
 
     pub fn limit(id: DecisionId, question: String) -> Decision {

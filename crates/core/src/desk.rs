@@ -70,7 +70,9 @@ impl History {
                 Event::RunResumed { .. }
                 | Event::SettingsChanged { .. }
                 | Event::RunParked(_)
-                | Event::RunFinished(_) => {}
+                | Event::RunFinished(_)
+                // Not the workflow's: hooks write these while it waits.
+                | Event::Session(_) => {}
                 Event::Boundary { state, stretch, .. } => {
                     history =
                         History { state: Some(state), stretch: stretch + 1, now: at, ..History::default() };

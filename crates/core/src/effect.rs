@@ -30,6 +30,8 @@ pub enum Effect {
     ///
     /// `allowed`: files, and folders with a `/` at their end in which new files may be made.
     Land { by: Key, patch: Hash, allowed: Vec<String>, verify: Vec<String> },
+    /// Look at what somebody changed in the subject's files themselves, and let the verify commands judge it.
+    TakeIn { before: Vec<FrozenFile>, verify: Vec<String> },
     /// Put a file back as it was before somebody wrote past the copies; what is there now is parked first.
     Restore { stray: Stray },
     /// Write a file of ours beside the subject.

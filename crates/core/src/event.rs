@@ -3,7 +3,7 @@
 //! Format history (`v` of an [`Entry`]):
 //! - 1: the first. Added since, without a new number, since older entries still read: `confidence_calculated`,
 //!   `challenger_answered`, `finding_ruled`; the effect `await_reset`, a task's `size`, `budget` and `session`, an answer's
-//!   `session`, more kinds of faults, `notional` beside costs.
+//!   `session`, more kinds of faults, `notional` beside costs; `session`, the effect `take_in`.
 
 use alloc::{
     format,
@@ -25,6 +25,7 @@ use crate::{
     level::{Level, Role},
     limits::{Cost, Left, Usage},
     reason::{Ending, Outcome, Reason},
+    session::SessionEvent,
     settings::Settings,
     stamp::Stamp,
     view::Counts,
@@ -196,6 +197,8 @@ pub enum Event {
     Warned {
         text: String,
     },
+    /// Between a person's session and what it has taken on. Written by hooks, beside whoever works on the run.
+    Session(SessionEvent),
     /// Written by a newer build; readers go on without it, writers refuse such a file.
     #[serde(other)]
     Unknown,
@@ -259,6 +262,7 @@ impl Event {
             Event::ConfidenceCalculated { .. } => "confidence_calculated",
             Event::FileWritten { .. } => "file_written",
             Event::Warned { .. } => "warned",
+            Event::Session(_) => "session",
             Event::Unknown => "unknown",
         }
     }

@@ -35,6 +35,7 @@ pub mod progress;
 pub mod reason;
 pub mod review;
 pub mod seating;
+pub mod session;
 pub mod settings;
 pub mod sizing;
 pub mod stamp;

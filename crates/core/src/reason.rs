@@ -47,6 +47,7 @@ pub enum Reason {
     Abandoned,
     PanelDegraded,
     ConfidenceLow,
+    InSession,
     Initial,
     IssuesRemain,
     Unreviewed,
@@ -78,7 +79,7 @@ const fn row(
 use Outcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
 /// One row a reason, in the order of [`Reason`].
-pub const TABLE: [Row; 21] = [
+pub const TABLE: [Row; 22] = [
     row(Reason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
     row(Reason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
     row(Reason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
@@ -113,6 +114,7 @@ pub const TABLE: [Row; 21] = [
         3,
         "nothing is left to do, but the confidence is below what was asked for",
     ),
+    row(Reason::InSession, "in_session", Some(Waiting), 3, "its findings are in the hands of a session"),
     trigger(Reason::Initial, "initial", "it is the first"),
     trigger(Reason::IssuesRemain, "issues_remain", "findings are open"),
     trigger(Reason::Unreviewed, "unreviewed", "the text has not been reviewed as it stands now"),

@@ -85,6 +85,9 @@ pub struct WritingSettings {
     /// A person sees each patch before it lands.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub approve_each: bool,
+    /// A session that the person has open repairs, in the person's own files; no fixers do.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub in_session: bool,
     /// Ignored files and folders that agents and checks need, relative to the project's root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<String>,

@@ -17,6 +17,7 @@ use crate::{
     finding::{Finding, Severity, Status},
     ids::{AgentName, FindingId, RunId},
     limits::Spent,
+    session::Binding,
     settings::Settings,
     stamp::Stamp,
 };
@@ -116,6 +117,8 @@ pub struct RunView {
     /// Files of ours, by their last path.
     pub files: Vec<String>,
     pub spent: Spent,
+    /// The session that has taken it on, if one has.
+    pub binding: Option<Binding>,
 }
 
 impl RunView {
@@ -169,6 +172,9 @@ impl RunView {
                 if !self.files.contains(path) {
                     self.files.push(path.clone());
                 }
+            }
+            Event::Session(event) => {
+                Binding::see(&mut self.binding, &entry.run, event, entry.at.wall_ms);
             }
             other => self.see_finding(other, entry.at),
         }

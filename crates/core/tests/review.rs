@@ -495,8 +495,11 @@ fn last_look_was_dry(trial: &Trial<RandomWorld>) -> bool {
         match &entry.event {
             Event::RoundEnded { .. } => touched = false,
             Event::Boundary { state, .. } => dry = state["last_pass"]["dry"] == true,
-            Event::EffectFinished { reply: Reply::Landed { hunks, .. }, .. } => touched |= !hunks.is_empty(),
-            Event::FindingMoved { to: Status::Fixed, .. } => touched = true,
+            Event::EffectFinished { reply: Reply::Landed { hunks, files, .. }, .. } => {
+                touched |= !hunks.is_empty() || files.iter().any(|file| !file.hunks.is_empty());
+            }
+            // What a fixer called fixed without changing anything leaves the text that was read.
+            Event::FindingMoved { to: Status::Fixed, note, .. } => touched |= note.starts_with("a person"),
             _ => {}
         }
     }
@@ -544,7 +547,8 @@ fn random_trial(seed: u64) -> Trial<RandomWorld> {
         settings.goal = Goal::CriticalOnly;
     }
     settings.fix = !seed.is_multiple_of(11);
-    settings.tasks.writing.approve_each = seed.is_multiple_of(6);
+    settings.tasks.writing.in_session = seed.is_multiple_of(9);
+    settings.tasks.writing.approve_each = seed.is_multiple_of(6) && !seed.is_multiple_of(9);
     settings.target_confidence = seed.is_multiple_of(7).then_some(60);
     if seed.is_multiple_of(5) {
         settings.limits.tokens = 4_000;

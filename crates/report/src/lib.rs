@@ -14,6 +14,7 @@ mod lines;
 pub mod live;
 mod mode;
 mod rulings;
+pub mod session;
 mod style;
 pub mod tables;
 mod verbose;

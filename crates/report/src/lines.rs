@@ -26,6 +26,7 @@ use crate::{
     clean, escaped,
     live::task_of,
     rulings::Rulings,
+    session,
     style::{Screen, Style},
     words,
 };
@@ -206,6 +207,13 @@ impl<W: Write> Lines<W> {
 
     fn fixing(&mut self, event: &Event) -> io::Result<()> {
         match event {
+            Event::FixersDealt { iteration, hands, .. } if self.is_in_session() => {
+                self.refused.clear();
+                let hands: Vec<String> = hands.iter().map(|hand| words::ids(hand)).collect();
+                let text = format!("fix iteration {iteration}: the session repairs {}", hands.join(" | "));
+                let text = self.screen.wrap(2, &text);
+                self.line(0, &text)
+            }
             Event::FixersDealt { iteration, wave, hands, .. } => {
                 self.refused.clear();
                 let fixers = words::count(hands.len() as u32, "fixer");
@@ -251,6 +259,11 @@ impl<W: Write> Lines<W> {
             },
             _ => Ok(()),
         }
+    }
+
+    /// A session that the person has open repairs, and no fixers.
+    fn is_in_session(&self) -> bool {
+        self.view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
     }
 
     fn ended(&mut self, summary: &Summary) -> io::Result<()> {
@@ -336,6 +349,10 @@ impl<W: Write> Lines<W> {
                 self.line(2, &format!("{mark} {text}"))
             }
             Event::RunParked(summary) | Event::RunFinished(summary) => self.ended(summary),
+            Event::Session(event) => {
+                let text = self.screen.fit(13, &session::says(event));
+                self.line(2, &format!("session: {text}"))
+            }
             Event::LevelChosen { .. }
             | Event::RoundStarted { .. }
             | Event::SeatAnswered { .. }

@@ -17,7 +17,7 @@ use tribunal_core::{
 };
 
 use crate::{
-    Reporter,
+    Reporter, session,
     style::{Screen, Style},
     words::{self, ids},
 };
@@ -109,6 +109,7 @@ fn says(event: &Event) -> String {
             format!("{new} new, {}{}", words::tally(counts), if *dry { ", dry" } else { "" })
         }
         Event::ConfidenceCalculated { confidence, .. } => words::confidence(confidence),
+        Event::Session(event) => session::says(event),
         other => says_of_findings(other),
     }
 }
@@ -142,6 +143,9 @@ fn asked(effect: &Effect) -> String {
     match effect {
         Effect::Freeze { subject } => format!("freeze {}", subject.title()),
         Effect::Ask { task } => format!("ask {} as {}", task.agent, task.brief.role),
+        Effect::TakeIn { before, .. } => {
+            format!("look at what was changed in {}", words::count(before.len() as u32, "file"))
+        }
         Effect::Land { by, .. } => format!("land what {by} made"),
         Effect::Restore { stray } => format!("put {} back", stray.path),
         Effect::Write { text, .. } => format!("write {} bytes", words::thousands(text.len() as u64)),

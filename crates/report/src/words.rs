@@ -8,7 +8,7 @@ use tribunal_core::{
     finding::Severity,
     ids::{AgentName, FindingId, RunId},
     limits::{Cost, Left, Limits, Spent},
-    reason::Outcome,
+    reason::{Outcome, Reason},
     stamp::Stamp,
     view::{BySeverity, Counts, Phase, RunView},
 };
@@ -224,6 +224,11 @@ pub fn next_steps(view: &RunView, program: &str) -> Vec<String> {
         Phase::Parked(summary) if summary.outcome == Some(Outcome::Failed) => {
             steps.push(format!("{program} doctor    (what is missing, and what mends it)"));
             steps.push(format!("{program} resume {run}    (--reload, if you changed tribunal.yaml)"));
+        }
+        Phase::Parked(summary) if summary.reason == Reason::InSession => {
+            // That the session comes back is what is hoped for; the question is for when it does not.
+            steps
+                .insert(0, format!("{program} resume {run}    (when the session has repaired what is open)"));
         }
         Phase::Parked(_) => steps.push(format!("{program} resume {run}")),
         Phase::Running | Phase::Finished(_) => {}

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params, params_from_iter};
 use serde::Deserialize;
 use tribunal_core::{
     effect::Request,
@@ -171,12 +171,37 @@ impl Store {
         }
     }
 
+    /// A run's last entry of one of these kinds. However long its journal is, this is as fast.
+    pub fn last_of(&self, run: &RunId, kinds: &[&str]) -> Result<Option<Entry>, StoreError> {
+        let marks: Vec<String> = (0..kinds.len()).map(|at| format!("?{}", at + 2)).collect();
+        let select = format!(
+            "SELECT seq, body, blob FROM events WHERE run = ?1 AND kind IN ({}) ORDER BY seq DESC LIMIT 1",
+            marks.join(", ")
+        );
+        let values = [run.as_str()].into_iter().chain(kinds.iter().copied());
+        let found = self
+            .reader
+            .prepare_cached(&select)
+            .and_then(|mut statement| statement.query_row(params_from_iter(values), raw_entry).optional())
+            .map_err(|cause| self.database(cause))?;
+        found.map(|row| self.entry(run, row)).transpose()
+    }
+
+    /// Loops that sessions have taken on, oldest first: journals that begin with a session, and have no run.
+    pub fn loops(&self) -> Result<Vec<RunId>, StoreError> {
+        self.beginning_with("session")
+    }
+
     /// All runs, oldest first.
     pub fn runs(&self) -> Result<Vec<RunId>, StoreError> {
-        let select = "SELECT run FROM events WHERE seq = 1 ORDER BY wall_ms, run";
+        self.beginning_with("run_started")
+    }
+
+    fn beginning_with(&self, kind: &str) -> Result<Vec<RunId>, StoreError> {
+        let select = "SELECT run FROM events WHERE seq = 1 AND kind = ?1 ORDER BY wall_ms, run";
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
         statement
-            .query_map([], |row| row.get::<_, String>(0).map(RunId::new))
+            .query_map([kind], |row| row.get::<_, String>(0).map(RunId::new))
             .and_then(Iterator::collect)
             .map_err(|cause| self.database(cause))
     }

@@ -7,7 +7,7 @@ use tribunal_core::{
     brief::{Brief, Holds, Raised, Said, Task},
     decision::{Answer, Decision},
     desk::Ask,
-    effect::{Change, Effect, Hunk, OwnFile, Refusal, Reply, Request, Stray},
+    effect::{Change, Effect, FrozenFile, Hunk, OwnFile, Refusal, Reply, Request, Stray},
     fault::FaultKind,
     finding::{Evidence, Severity},
     ids::{FindingId, Hash},
@@ -257,6 +257,23 @@ impl RandomWorld {
         samples::landed(&self.text(), hunks)
     }
 
+    /// What a session that is left alone makes of the text: some flaws go, some come, or nothing happens.
+    fn take_in(&mut self, before: &[FrozenFile]) -> Reply {
+        if self.dice.percent(self.temper.landing_refused) {
+            return Reply::NotLanded { why: Refusal::Check { command: "check".into(), output: "no".into() } };
+        }
+        for index in 0..self.lines.len() {
+            let lies = self.dice.percent(self.temper.fixer_lies);
+            if self.lines[index].starts_with("flaw ") && !lies && self.dice.percent(60) {
+                self.flaws_made += 1;
+                let adds = self.dice.percent(self.temper.fix_adds_flaw);
+                self.lines[index] =
+                    if adds { format!("flaw {}", self.flaws_made) } else { format!("repaired {index}") };
+            }
+        }
+        samples::taken_in(before, &self.text())
+    }
+
     fn requests(&mut self) -> Vec<Request> {
         let mut requests = Vec::new();
         for decision in std::mem::take(&mut self.open) {
@@ -329,6 +346,7 @@ impl World for RandomWorld {
             Effect::Freeze { .. } => self.freeze(),
             Effect::Ask { task } => self.ask(ask.key.as_str(), task),
             Effect::Land { by, .. } => self.land(by.as_str()),
+            Effect::TakeIn { before, .. } => self.take_in(before),
             Effect::Write { file, .. } => {
                 let requests = if *file == OwnFile::Tracker { self.edits() } else { Vec::new() };
                 let aside = self.dice.percent(5).then(|| "plan-issues.edited-1.md".to_string());

@@ -3,7 +3,7 @@
 use tribunal_core::{
     brief::{AgentReply, Brief, Claim, Content, Holds, Patch, Raised, Ruling, Said},
     confidence::{Confidence, Reviewers, Signal, Signals, Validation, calculate},
-    effect::{Hunk, Refusal, Reply},
+    effect::{FrozenFile, Hunk, LandedFile, Refusal, Reply},
     fault::{Fault, FaultKind},
     finding::{Evidence, Severity},
     ids::{FindingId, Hash},
@@ -126,6 +126,21 @@ pub fn fixes(claims: Vec<(FindingId, Said)>, patched: bool) -> Reply {
 
 pub fn landed(text: &str, hunks: Vec<Hunk>) -> Reply {
     Reply::Landed { hunks, text: text.to_string(), hash: Hash::of(text.as_bytes()), files: Vec::new() }
+}
+
+/// What a look at a changed text comes to.
+pub fn taken_in(before: &[FrozenFile], now: &str) -> Reply {
+    let old: Vec<&str> = before.iter().flat_map(|file| file.text.lines()).collect();
+    let new: Vec<&str> = now.lines().collect();
+    let differs = |at: &usize| old.get(*at) != new.get(*at);
+    let hunk = |at: usize| {
+        let (old_len, new_len) = (u32::from(at < old.len()), u32::from(at < new.len()));
+        Hunk { old_start: at as u32 + 1, old_len, new_len }
+    };
+    let hunks = (0..old.len().max(new.len())).filter(differs).map(hunk).collect();
+    let path = before.first().map_or_else(String::new, |file| file.path.clone());
+    let files = vec![LandedFile { path, hunks, text: now.to_string() }];
+    Reply::Landed { hunks: Vec::new(), text: String::new(), hash: Hash::of(now.as_bytes()), files }
 }
 
 pub fn failed(kind: FaultKind) -> Reply {

@@ -7,8 +7,10 @@ use serde_json::Value;
 
 mod input;
 mod render;
+mod soft;
 pub mod tools;
 pub mod transcript;
+mod words;
 
 /// Whose session it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

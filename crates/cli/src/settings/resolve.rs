@@ -129,8 +129,11 @@ pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<
     let Roster { personas, warning } = roster(root, &effective);
     let mut tasks = tasks(&effective);
     tasks.plans.roster = personas;
-    tasks.writing =
-        WritingSettings { approve_each: is_word(&effective, "approve", "each"), seeds: seeds(&effective)? };
+    tasks.writing = WritingSettings {
+        approve_each: is_word(&effective, "approve", "each"),
+        seeds: seeds(&effective)?,
+        in_session: false,
+    };
     let settings = Settings {
         subject,
         tier,

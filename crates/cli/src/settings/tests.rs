@@ -292,7 +292,14 @@ fn where_agents_write_and_when_it_lands_can_be_set() {
     assert_eq!(settings(&[(FILE, AGENT)]).tasks.writing, WritingSettings::default());
     let set = format!("{AGENT}approve: each\ncopies: {{seed: [.env, ./vendor/, .env]}}\n");
     let writing = settings(&[(FILE, &set)]).tasks.writing;
-    assert_eq!(writing, WritingSettings { approve_each: true, seeds: vec![".env".into(), "vendor".into()] });
+    assert_eq!(
+        writing,
+        WritingSettings {
+            approve_each: true,
+            seeds: vec![".env".into(), "vendor".into()],
+            in_session: false
+        }
+    );
     let refused = |seed: &str| {
         let folder = project(&[(FILE, &format!("{AGENT}copies:\n  seed: [{seed}]\n"))]);
         let complaint = resolve(folder.path(), Subject::at("plan.md", None), &Wishes::default()).unwrap_err();

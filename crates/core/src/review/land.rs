@@ -232,7 +232,7 @@ async fn refuse(
 }
 
 /// After a landing: which claims does the change bear out?
-fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed: &[LandedFile]) {
+pub(super) fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed: &[LandedFile]) {
     let subject = host.settings().subject.clone();
     let scene = match (subject.path(), landed) {
         (Some(_), [file]) => Scene::of(&subject, &file.text, &[]),
@@ -332,7 +332,7 @@ fn is_removed(finding: &Finding) -> bool {
     finding.found.is_some_and(|found| found.how == How::Removed)
 }
 
-fn refusal(why: &Refusal) -> String {
+pub(super) fn refusal(why: &Refusal) -> String {
     match why {
         Refusal::Outside { files } => {
             format!("not landed: it changed {}, which it may not", files.join(", "))

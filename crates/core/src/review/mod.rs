@@ -38,6 +38,7 @@ mod land;
 mod next;
 mod panel;
 mod people;
+mod session;
 mod signs;
 mod strays;
 mod tries;
@@ -100,6 +101,9 @@ pub struct Court {
     /// Findings that a limit kept from being disputed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<FindingId>,
+    /// A person no longer waits for the session: fixers repair.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub session_over: bool,
     /// It has come to this end and waits for a person.
     pub waiting: Option<Ending>,
 }
@@ -189,7 +193,7 @@ async fn stage(host: &dyn Host, court: &mut Court) -> Result<Stage, Parked> {
         Next::Review { round } => (format!("round-{round}"), panel::review_round(host, court, round).await?),
         Next::Fix { iteration } => {
             let name = format!("round-{}/fix-{iteration}", court.round);
-            (name, fix::fix_iteration(host, court, iteration).await?)
+            (name, repair(host, court, iteration).await?)
         }
         Next::End(ending) => (String::from("end"), Some(ending)),
     };
@@ -197,6 +201,14 @@ async fn stage(host: &dyn Host, court: &mut Court) -> Result<Stage, Parked> {
         Some(ending) => close(host, court, ending, name == "end").await,
         None => Ok(Stage::Done(name)),
     }
+}
+
+/// By fixers, or by a session that the person has open.
+async fn repair(host: &dyn Host, court: &mut Court, iteration: u32) -> Result<Option<Ending>, Parked> {
+    if host.settings().tasks.writing.in_session && !court.session_over {
+        return session::hand_over(host, court, iteration).await;
+    }
+    fix::fix_iteration(host, court, iteration).await
 }
 
 /// What comes next, unless a limit stands in the way.

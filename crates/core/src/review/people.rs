@@ -133,6 +133,13 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
         }
         (About::Patch { findings, .. }, choice) => judged(host, court, id, (findings, choice), &answer),
         (About::Strayed { strays }, choice) => court.strays.answered(strays, choice == "restore"),
+        (About::Session { .. }, "fixers") => {
+            court.accepted = false;
+            court.iteration = 0;
+            court.session_over = true;
+        }
+        // No review asks about loops.
+        (About::Loop, _) => {}
         (About::Confidence, "more") => {
             court.accepted = false;
             court.held_for_confidence = true;
@@ -147,7 +154,9 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
             court.iteration = 0;
             court.degraded = 0;
         }
-        (About::Limit | About::Confidence, _) => accept(host, court, &because(&answer)),
+        (About::Limit | About::Confidence | About::Session { .. }, _) => {
+            accept(host, court, &because(&answer))
+        }
     }
 }
 

@@ -27,13 +27,23 @@ pub(super) async fn check(
     verify: &[String],
     merged: &[Merged],
 ) -> io::Result<Option<Refusal>> {
+    let court = Copy::at(candidate.copy.folder().with_extension("verify"));
+    judge(world, court, candidate.paths().collect(), verify, merged.to_vec()).await
+}
+
+/// The commands over a copy of the tree, made at `court`, with these texts in it.
+pub(super) async fn judge(
+    world: &Arc<World>,
+    court: Copy,
+    files: Vec<String>,
+    verify: &[String],
+    texts: Vec<Merged>,
+) -> io::Result<Option<Refusal>> {
     if verify.is_empty() {
         return Ok(None);
     }
-    let court = Copy::at(candidate.copy.folder().with_extension("verify"));
-    let (at, this, here, texts) = (world.clone(), candidate.clone(), court.clone(), merged.to_vec());
+    let (at, here) = (world.clone(), court.clone());
     aside(move || {
-        let files: Vec<String> = this.paths().collect();
         let root = at.project.root();
         here.make(&Source { root, files: &files, tree: None, seeds: &at.seeds() })?;
         for file in texts {

@@ -276,7 +276,7 @@ fn patched(
 }
 
 /// Lines before and after, if most of them would be gone.
-fn gutted(base: &str, theirs: &str) -> Option<(u32, u32)> {
+pub(super) fn gutted(base: &str, theirs: &str) -> Option<(u32, u32)> {
     let filled = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
     let (before, after) = (filled(base), filled(theirs));
     let is_gutted = before > 0 && (after == 0 || (before >= LONG_ENOUGH && after * 3 < before));

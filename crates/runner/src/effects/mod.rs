@@ -10,6 +10,7 @@ mod land;
 mod own_files;
 mod people;
 mod strays;
+mod take_in;
 
 use std::{
     collections::BTreeMap,
@@ -168,6 +169,9 @@ pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32
         Effect::Land { by, patch, allowed, verify } => {
             let landing = land::Landing { at: At { stretch, by }, patch, allowed, verify };
             return land::perform(world, landing).await.map(Performed::from);
+        }
+        Effect::TakeIn { before, verify } => {
+            return take_in::perform(world, key, before, verify).await.map(Performed::from);
         }
         Effect::Freeze { subject } => blocking(move || freeze::perform(&world, &key, &subject)).await,
         Effect::Write { file, text } => blocking(move || own_files::perform(&world, &file, &text)).await,

@@ -157,6 +157,8 @@ impl World for Courtroom {
             Effect::Freeze { .. } => samples::frozen(&self.document.text()),
             Effect::Ask { task } => self.ask(ask.key.as_str(), &task.agent, &task.brief),
             Effect::Land { by, .. } => self.land(by.as_str()),
+            // Nobody has a session open.
+            Effect::TakeIn { before, .. } => samples::taken_in(before, &self.document.text()),
             Effect::Write { .. } => Reply::Written {
                 path: "plan-issues.md".into(),
                 aside: None,

@@ -1,0 +1,170 @@
+//! What a session says at the end of an answer, in tags: that it is done, that it is blocked, that its time is up.
+//!
+//! A tag counts wherever it stands in the last answer, but not in code (fences, back quotes) and not in what is quoted with
+//! `>`: who explains what they will say has not said it. Texts are compared as they are, with runs of white space as one space;
+//! `*` and `[` are letters like any other.
+
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+
+/// Tags that promise completion.
+const DONE: [&str; 2] = ["review-complete", "promise"];
+
+/// What was said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// What stood in tags of completion, white space folded.
+    pub done: Vec<String>,
+    pub blocked: Option<String>,
+    pub timed_out: Option<String>,
+}
+
+impl Said {
+    pub fn in_answer(answer: &str) -> Said {
+        let plain = without_code(answer);
+        let mut done = Vec::new();
+        for tag in DONE {
+            done.extend(tagged(&plain, tag));
+        }
+        Said {
+            done,
+            blocked: tagged(&plain, "review-blocked").into_iter().next(),
+            timed_out: tagged(&plain, "review-timeout").into_iter().next(),
+        }
+    }
+
+    pub fn promises(&self, promise: &str) -> bool {
+        let promise = folded(promise);
+        !promise.is_empty() && self.done.contains(&promise)
+    }
+}
+
+/// What stands between `<tag>` and `</tag>`, each time. A tag that is never closed says nothing.
+fn tagged(text: &str, tag: &str) -> Vec<String> {
+    let (open, close) = (alloc::format!("<{tag}>"), alloc::format!("</{tag}>"));
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some((_, behind)) = rest.split_once(open.as_str()) {
+        let Some((inside, after)) = behind.split_once(close.as_str()) else { break };
+        // The innermost opening is the one that is closed.
+        let inside = inside.rsplit(open.as_str()).next().unwrap_or(inside);
+        found.push(folded(inside));
+        rest = after;
+    }
+    found
+}
+
+pub(crate) fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
+/// The text without fenced blocks, quoted lines and what stands in back quotes.
+fn without_code(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut fence: Option<(char, usize)> = None;
+    for line in text.lines() {
+        let start = line.trim_start();
+        let mark = start.chars().next().filter(|c| matches!(c, '`' | '~'));
+        let length = mark.map_or(0, |mark| start.chars().take_while(|c| *c == mark).count());
+        match (fence, mark) {
+            (Some((open, least)), Some(mark)) if mark == open && length >= least => {
+                let closes = start.trim_start_matches(mark).trim().is_empty();
+                fence = if closes { None } else { fence };
+            }
+            (Some(_), _) => {}
+            (None, Some(mark)) if length >= 3 => fence = Some((mark, length)),
+            (None, _) if start.starts_with('>') => {}
+            (None, _) => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    without_spans(&out)
+}
+
+/// Without what stands between equal runs of back quotes. A run without its like is text.
+fn without_spans(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('`') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let inside = from.trim_start_matches('`');
+        let ticks = from.len() - inside.len();
+        match closing(inside, ticks) {
+            Some(end) => rest = &inside[end..],
+            None => {
+                out.push_str(&from[..ticks]);
+                rest = inside;
+            }
+        }
+    }
+    out.push_str(rest);
+    out.to_string()
+}
+
+/// Where a span of so many back quotes has ended. A span does not go over an empty line.
+fn closing(inside: &str, ticks: usize) -> Option<usize> {
+    let within = inside.find("\n\n").unwrap_or(inside.len());
+    let mut at = 0;
+    while let Some(found) = inside[at..within].find('`') {
+        let start = at + found;
+        let run = inside[start..within].bytes().take_while(|byte| *byte == b'`').count();
+        at = start + run;
+        if run == ticks {
+            return Some(at);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn promises(answer: &str, promise: &str) -> bool {
+        Said::in_answer(answer).promises(promise)
+    }
+
+    #[test]
+    fn a_promise_is_its_exact_text_in_its_tags() {
+        for (answer, promise, kept) in [
+            ("<promise>DONE</promise>", "DONE", true),
+            ("<review-complete>ALL_ISSUES_RESOLVED</review-complete>", "ALL_ISSUES_RESOLVED", true),
+            // In the middle of an answer, over several lines, with spaces.
+            ("All done.\n<promise>\n  every test\n passes </promise>\nBye.", "every test passes", true),
+            ("one <promise>A</promise> two <promise>B</promise>", "B", true),
+            // Of another loop, in other words, only in part, without tags.
+            ("<promise>OTHER</promise>", "DONE", false),
+            ("<promise>done</promise>", "DONE", false),
+            ("<promise>DONE and more</promise>", "DONE", false),
+            ("DONE", "DONE", false),
+            ("abandoned <promise>", "DONE", false),
+            ("", "DONE", false),
+            ("<promise></promise>", "", false),
+            // Letters like any other.
+            ("<promise>all [x] * done?</promise>", "all [x] * done?", true),
+            ("<promise>anything</promise>", "*", false),
+            ("<promise>x</promise>", "[a-z]", false),
+            // Who explains what they will say has not said it.
+            ("When I am done I say `<promise>DONE</promise>`.", "DONE", false),
+            ("```\n<promise>DONE</promise>\n```", "DONE", false),
+            ("~~~~\n```\n<promise>DONE</promise>\n```\n~~~~\n", "DONE", false),
+            ("> <promise>DONE</promise>", "DONE", false),
+            ("```\ncode\n```\n<promise>DONE</promise>", "DONE", true),
+            ("a ` alone <promise>DONE</promise>", "DONE", true),
+            ("I will not say <promise> yet. <promise>DONE</promise>", "DONE", true),
+        ] {
+            assert_eq!(promises(answer, promise), kept, "{answer:?} {promise:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_tag_nothing_was_said() {
+        assert_eq!(Said::in_answer("review-blocked? no. I am blocked, timeout"), Said::default());
+        let said = Said::in_answer("<review-blocked> needs\n a key </review-blocked>");
+        assert_eq!(said.blocked.as_deref(), Some("needs a key"));
+        assert_eq!(said.timed_out, None);
+    }
+}
