@@ -15,7 +15,8 @@ use tribunal_store::Store;
 
 use super::{diff::write_diff, loops, runs, say};
 use crate::{
-    complaint::Complaint,
+    agent_session,
+    complaint::{Complaint, NEGATIVE},
     context::Context,
     documents::{self, Decisions, OpenDecision},
     settings::nearest,
@@ -42,6 +43,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         (Some(id), Some(choice)) => {
             let (run, decision) = pick(&open, &id)?;
             check(decision, &choice)?;
+            not_about_oneself(&open, &run, context)?;
             say::fits_a_brief(&arguments.note)?;
             let store = Store::open(&project.home())?;
             let note = context.masker().mask(&arguments.note).into_owned();
@@ -90,6 +92,21 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         }
     }
     Ok(0)
+}
+
+/// The session whose work is judged does not answer for the person.
+fn not_about_oneself(open: &[Asking], run: &RunId, context: &Context) -> Result<(), Complaint> {
+    let Some(own) = agent_session::current(context) else { return Ok(()) };
+    let bound = |view: &&RunView| view.run.as_ref() == Some(run);
+    let view = open.iter().map(|(view, _)| view).find(bound);
+    match view.and_then(|view| view.binding.as_ref()) {
+        Some(binding) if binding.bound.session == own => {
+            Err(Complaint::new(NEGATIVE, format!("{run} is about this very session's work"))
+                .why("A person answers, in a terminal of their own.")
+                .todo("say what is in the way: <review-blocked>REASON</review-blocked>"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What an answer has come to at once.
