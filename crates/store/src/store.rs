@@ -192,6 +192,17 @@ impl Store {
         found.map(|row| self.entry(run, row)).transpose()
     }
 
+    /// When a run's last entry was recorded.
+    pub fn last_stamp(&self, run: &RunId) -> Result<Option<Stamp>, StoreError> {
+        let select = "SELECT seq, body, blob FROM events WHERE run = ?1 ORDER BY seq DESC LIMIT 1";
+        let found = self
+            .reader
+            .prepare_cached(select)
+            .and_then(|mut statement| statement.query_row([run.as_str()], raw_entry).optional())
+            .map_err(|cause| self.database(cause))?;
+        Ok(found.map(|row| self.entry(run, row)).transpose()?.map(|entry| entry.at))
+    }
+
     /// Loops that sessions have taken on, oldest first: journals that begin with a session, and have no run.
     pub fn loops(&self) -> Result<Vec<RunId>, StoreError> {
         self.beginning_with("session")
