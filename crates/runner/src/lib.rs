@@ -22,6 +22,7 @@ pub mod landings;
 mod locks;
 pub mod mask;
 mod merging;
+mod names;
 mod parking;
 mod permits;
 pub mod project;
