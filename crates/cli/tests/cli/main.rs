@@ -21,6 +21,8 @@ mod people;
 mod projects;
 mod responses;
 mod screens;
+mod sessions;
+mod sessions_review;
 mod settings;
 mod several;
 mod sprint;

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use tribunal_bmad::yaml::{self, Node};
+use tribunal_bmad::yaml::{self, Form, Node};
 use tribunal_core::{
     ids::RunId,
     session::{Bound, MOST_REFUSALS, UPPER_BOUND, Work},
@@ -135,7 +135,7 @@ pub fn edited(text: &str, values: &[(&str, String)]) -> Result<String, String> {
     let mut added = String::new();
     for (name, value) in values {
         match tree.get(name).map(|node| (node, node.span.clone())) {
-            Some((node, Some(span))) if node.text().is_some() => {
+            Some((node, Some(span))) if matches!(node.form, Form::Scalar(_) | Form::Nothing) => {
                 edits.push((parts.yaml.start + span.start..parts.yaml.start + span.end, value.clone()));
             }
             Some(_) => return Err(format!("`{name}` is not a single value")),

@@ -52,7 +52,8 @@ impl Taken {
             if let Some(last) = store.last_of(run, &["session"])? {
                 let (tally, counted, awake_ms, recorded) = &mut taken;
                 *recorded = true;
-                *awake_ms = last.at.awake_ms;
+                // The run's own clock stands still while a session works.
+                *awake_ms = store.last_stamp(run)?.map_or(0, |at| at.awake_ms);
                 state.touched_ms = state.touched_ms.max(Some(last.at.wall_ms));
                 if let Event::Session(event) = last.event {
                     *tally = event.tally;

@@ -6,6 +6,7 @@
 
 mod moments;
 mod stop;
+mod tools;
 
 use std::{
     ffi::OsString,
@@ -17,6 +18,7 @@ use std::{
 };
 
 use tribunal_agents::hook::{Answer, HookClient, HookEvent, Input};
+use tribunal_core::tool_guard::GuardPolicy;
 use tribunal_report::escaped;
 use tribunal_runner::{Project, session::file};
 
@@ -40,6 +42,12 @@ struct Call {
     event: HookEvent,
     input: Input,
     project: Project,
+    settings: HookSettings,
+}
+
+struct HookSettings {
+    guard: GuardPolicy,
+    stale_after: Duration,
 }
 
 /// Answers, if this is a call of a hook and not of its help.
@@ -86,7 +94,9 @@ fn answer(words: &[String]) -> String {
         Ok(_) if std::env::var_os("TRIBUNAL_RUN").is_some() => Answer::Allow { say: None },
         Ok(input) => {
             let project = project(named.as_deref(), &input);
-            let call = Call { client, event, input, project };
+            let settings =
+                HookSettings { guard: GuardPolicy::default(), stale_after: Duration::from_secs(24 * 3600) };
+            let call = Call { client, event, input, project, settings };
             call.answer()
         }
         Err(why) => {
@@ -154,6 +164,6 @@ impl Call {
     }
 
     fn stale_after(&self) -> Duration {
-        Duration::from_secs(24 * 3600)
+        self.settings.stale_after
     }
 }

@@ -83,19 +83,6 @@ impl Call {
         Answer::Allow { say: None }
     }
 
-    pub(super) fn post_tool_use(&self) -> Answer {
-        if let (Some(mut taken), Some(tool)) = (self.taken(), &self.input.tool) {
-            taken.tally.in_a_row = 0;
-            taken.tally.tools += 1;
-            self.note(&taken, What::Used { tool: tool.name.clone() });
-        }
-        Answer::Allow { say: None }
-    }
-
-    pub(super) fn pre_tool_use(&self) -> Answer {
-        Answer::Allow { say: None }
-    }
-
     /// What the model should know of what happened here before.
     pub(super) fn session_start(&self) -> Answer {
         let mut notes = Vec::new();
