@@ -7,7 +7,7 @@ use tribunal_core::{
     event::{Draft, Entry, Event},
     finding::Status,
     ids::{DecisionId, RunId},
-    session::{Binding, Bound, SessionEvent, Tally, UPPER_BOUND, What, stop::Phase},
+    session::{Binding, Bound, SessionEvent, Step, Tally, UPPER_BOUND, What, stop::Phase},
     settings::Settings,
     stamp::Stamp,
     view::RunView,
@@ -58,10 +58,15 @@ pub fn start_loop(project: &Project, bound: Bound) -> Result<RunId, SessionError
     let store = Store::open(&project.home())?;
     let run = names::fresh("loop", &store.loops()?);
     drop(store);
-    let event = SessionEvent { what: What::Bound { bound: bound.clone() }, tally: Tally::default() };
-    append(project, &run, vec![Event::Session(event)], Stamp { wall_ms: now_ms(), awake_ms: 0 })?;
+    append(project, &run, vec![bound_event(&bound)], Stamp { wall_ms: now_ms(), awake_ms: 0 })?;
     show(project, &run, &bound, &Shown::default(), &Counted::default())?;
     Ok(run)
+}
+
+fn bound_event(bound: &Bound) -> Event {
+    let step = bound.step.clone().map(|file| Step { file, ..Step::default() });
+    let what = What::Bound { bound: bound.clone() };
+    Event::Session(SessionEvent { what, tally: Tally { step, ..Tally::default() } })
 }
 
 /// A person says what becomes of a loop that was let go before it was done.
@@ -72,8 +77,7 @@ pub fn answer_loop(project: &Project, binding: &Binding, more: bool) -> Result<(
     if more {
         make_room(project, &binding.bound.session, FOR_EVER)?;
         show(project, &binding.run, &binding.bound, &Shown::default(), &Counted::default())?;
-        let what = What::Bound { bound: binding.bound.clone() };
-        events.push(Event::Session(SessionEvent { what, tally: Tally::default() }));
+        events.push(bound_event(&binding.bound));
     }
     append(project, &binding.run, events, Stamp { wall_ms: now_ms(), awake_ms: 0 })
 }
@@ -158,8 +162,7 @@ impl Runner {
             return Ok(None);
         };
         show(&self.project, run, &bound, &shown(settings), &Default::default())?;
-        let what = What::Bound { bound };
-        let event = Event::Session(SessionEvent { what, tally: Tally::default() });
+        let event = bound_event(&bound);
         Ok(Some(Draft { id: format!("session:{}:{}", std::process::id(), now_ms()), event }))
     }
 }
