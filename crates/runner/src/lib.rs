@@ -29,6 +29,7 @@ mod refs;
 pub mod run;
 mod shared;
 pub mod shelf;
+pub mod step_hooks;
 pub mod subject;
 pub mod undo;
 
