@@ -7,8 +7,12 @@
 mod edits;
 
 use std::borrow::Cow;
+use std::io::Cursor;
 
-use tribunal_agents::answer::{self, Wanted};
+use tribunal_agents::{
+    answer::{self, Wanted},
+    hook::{HookClient, HookEvent, Input, transcript},
+};
 use tribunal_bmad::{
     board::{self, State, edit},
     check,
@@ -76,6 +80,21 @@ pub fn epics(bytes: &[u8]) {
     let (first, second) = text.split_at(half);
     let _ = epics::read(&[("epics/epic-1.md", first), ("epics/epic-2.md", second)]);
     let _ = (epics::inventory("prd.md", &text), epics::ids_in(&text));
+}
+
+/// What a client tells a hook, and the session that it wrote down: both are bytes of others.
+pub fn hook(bytes: &[u8]) {
+    let size = bytes.len() as u64;
+    for client in HookClient::ALL {
+        for event in HookEvent::ALL {
+            let _ = Input::read(client, event, bytes);
+        }
+        for at_most in [size, size / 2] {
+            let read = transcript::read_back(client, &mut Cursor::new(bytes), at_most);
+            let tail = read.unwrap_or_else(|error| panic!("memory cannot be read: {error}"));
+            assert_eq!(tail.refusal.is_some(), tail.tools_since_refusal.is_some());
+        }
+    }
 }
 
 /// A project's folder, its state and documents: files one behind the other, each under a line `=== its/path`.

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{FAILED, MISUSED, cargo, step};
 
-const TARGETS: &[&str] = &["answer", "board", "epics", "layout", "menu", "roster", "story"];
+const TARGETS: &[&str] = &["answer", "board", "epics", "hook", "layout", "menu", "roster", "story"];
 const SECONDS: u32 = 10;
 /// The same run twice, for whoever looks into a crash.
 const SEED: &str = "-seed=1";

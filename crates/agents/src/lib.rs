@@ -15,6 +15,7 @@ pub mod driver;
 pub mod faults;
 pub mod hook;
 mod json;
+pub mod jsonc;
 pub mod limits;
 pub mod prompt;
 pub mod replay;

@@ -389,6 +389,7 @@ impl From<RunError> for Complaint {
             RunError::SecretInSettings { .. } => Complaint::usage(what)
                 .why("Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.")
                 .todo("put it into an environment variable that the agent or the check reads itself"),
+            RunError::Session(cause) => cause.into(),
             RunError::Host { cause: HostError::Store(cause), run } => going_on(cause.into(), &run),
             RunError::Host { .. } => bug(what),
         }

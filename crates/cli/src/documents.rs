@@ -14,6 +14,7 @@ use tribunal_core::{
     ids::{AgentName, FindingId, Hash, Key, RunId},
     level::{Level, Role},
     limits::{Limits, Usage},
+    session::{LetGo, Work},
     settings::DriverSpec,
     stamp::Stamp,
     subject::Subject,
@@ -387,4 +388,32 @@ pub(crate) fn driver_word(driver: &DriverSpec) -> String {
 pub(crate) fn print(document: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", escaped_json(&serde_json::to_string_pretty(document)?))
+}
+
+/// `tribunal loop status --json`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Loops {
+    pub schema: &'static str,
+    pub loops: Vec<LoopRow>,
+}
+
+/// What a session has taken on.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct LoopRow {
+    pub id: RunId,
+    pub work: Work,
+    /// As its client names it; empty: the next one that says something.
+    pub session: String,
+    /// A stop of this session is looked at.
+    pub held: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub let_go: Option<LetGo>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    pub refusals: u32,
+    pub max_refusals: u32,
+    pub tools: u64,
+    /// When something last happened, in UTC.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last: String,
 }

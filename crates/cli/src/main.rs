@@ -3,6 +3,7 @@
 //! One command, one file in `commands`; what people write in `tribunal.yaml` is read in `settings`; every error a person can
 //! meet is a [`complaint::Complaint`]. Nothing is decided here and nothing is shown here that `report` could show.
 
+mod agent_session;
 mod bmad;
 mod build;
 mod clients;
@@ -60,6 +61,9 @@ fn main() -> ExitCode {
         return done;
     }
     let typed: Vec<OsString> = std::env::args_os().collect();
+    if let Some(answered) = commands::hook::enter(&typed) {
+        return answered;
+    }
     let arguments = match Arguments::try_parse_from(&typed) {
         Ok(arguments) => arguments,
         Err(error) => return finish(usage::answer(&error, &typed), usage::wants_json(&typed)),

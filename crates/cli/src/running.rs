@@ -6,9 +6,9 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
 };
-use tribunal_core::{ids::RunId, settings::Settings};
+use tribunal_core::{ids::RunId, session::Bound, settings::Settings};
 use tribunal_report::Mode;
-use tribunal_runner::{Project, Rate, Runner, Seen, Shared, Stop, mask::Masker};
+use tribunal_runner::{Project, Rate, RunError, Runner, Seen, Shared, Stop, mask::Masker};
 
 use crate::{
     build::VERSION,
@@ -22,6 +22,18 @@ pub(crate) enum Job {
     Start(Box<Settings>),
     /// With changed settings, if there are any.
     Resume(RunId, Option<Box<Settings>>),
+    /// One of these with a session that repairs what is found.
+    InSession(Box<Bound>, Box<Job>),
+}
+
+impl Job {
+    /// With a session, if there is one.
+    pub fn bound(self, bound: Option<Bound>) -> Job {
+        match bound {
+            Some(bound) => Job::InSession(Box::new(bound), Box::new(self)),
+            None => self,
+        }
+    }
 }
 
 /// How a run ended, for whoever called.
@@ -76,6 +88,10 @@ impl Engine {
         view: &View,
         also: &mut dyn FnMut(&Seen<'_>),
     ) -> Result<Ended, Complaint> {
+        let (binding, job) = match job {
+            Job::InSession(bound, job) => (Some(*bound), *job),
+            job => (None, job),
+        };
         let runner = Runner {
             at: context.whereabouts(&project)?,
             project,
@@ -84,6 +100,7 @@ impl Engine {
             keeper: tribunal_supervise::own_program(),
             stop: self.say.subscribe(),
             shared: self.shared.clone(),
+            binding,
         };
         let mut sink = |seen: Seen<'_>| {
             also(&seen);
@@ -95,6 +112,8 @@ impl Engine {
                 Job::Resume(run, changed) => {
                     runner.resume(&run, changed.map(|settings| *settings), &mut sink).await
                 }
+                // Nobody binds two.
+                Job::InSession(..) => Err(RunError::NoRun { run: RunId::new("") }),
             }
         };
         let result = tokio::select! {

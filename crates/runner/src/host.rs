@@ -262,7 +262,10 @@ impl Host<'_> {
     ) -> Result<(), HostError> {
         let (taken, mut requests) = split(self.journal.requests()?);
         let open: Vec<Decision> = self.journal.view().waiting().cloned().collect();
-        requests.extend(answers_in_files(&self.world, &open));
+        // A session works in the same tree: what stands in a file there may be its own word about its own work.
+        if !self.world.settings.tasks.writing.in_session {
+            requests.extend(answers_in_files(&self.world, &open));
+        }
         requests.extend(edits_in_tracker(&self.world));
         if let Some((ending, again)) = waiting {
             if again {

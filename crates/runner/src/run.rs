@@ -5,7 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicU64},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use tokio::{
@@ -19,6 +19,7 @@ use tribunal_core::{
     ids::{Hash, RunId},
     reason::Ending,
     review::{VERSION, WORKFLOW},
+    session::Bound,
     settings::Settings,
     view::{Phase, RunView},
 };
@@ -32,7 +33,9 @@ use crate::{
     journal::{Journal, mask_all},
     locks::{self, Lock, Locked},
     mask::Masker,
+    names,
     project::Project,
+    session::{self, SessionError},
     shared::Shared,
     subject::{self, SubjectError},
 };
@@ -65,6 +68,8 @@ pub enum RunError {
     SecretInSettings { place: String },
     #[error("the changed settings do not fit what run {run} has done since its last stage: {cause}")]
     SettingsDoNotFit { run: RunId, cause: HostError },
+    #[error(transparent)]
+    Session(#[from] SessionError),
     #[error("run {run}: {cause}")]
     Host { run: RunId, cause: HostError },
 }
@@ -85,6 +90,8 @@ pub struct Runner {
     pub stop: watch::Receiver<Stop>,
     /// With the other runs of this process.
     pub shared: Shared,
+    /// The session that repairs what is found, if one is to.
+    pub binding: Option<Bound>,
 }
 
 /// Whether processes of a run are left, and which.
@@ -110,12 +117,13 @@ impl Runner {
         self.stay_inside(&settings)?;
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
-        let run = new_run_id(&store, &settings)?;
+        let run = names::fresh(&settings.subject.slug(), &store.runs()?);
         self.sweep(&run, &settings);
         self.sweep_copies(&store);
         let locks = self.lock(&run, &settings, &home, sink).await?;
         self.sweep_strays(&run, sink);
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &[]);
+        let bound = self.rebind(&run, &settings)?;
         let started = Draft {
             id: "run_started".into(),
             event: Event::RunStarted {
@@ -125,7 +133,7 @@ impl Runner {
                 settings,
             },
         };
-        let entries = journal.record(vec![started]).await?;
+        let entries = journal.record([started].into_iter().chain(bound).collect()).await?;
         for entry in &entries {
             sink(Seen::Entry(entry));
         }
@@ -172,7 +180,8 @@ impl Runner {
             id: format!("settings_changed:{life}"),
             event: Event::SettingsChanged { settings },
         });
-        for entry in journal.record([resumed].into_iter().chain(changed).collect()).await? {
+        let bound = self.rebind_if_free(run, &settings, &entries)?;
+        for entry in journal.record([resumed].into_iter().chain(changed).chain(bound).collect()).await? {
             sink(Seen::Entry(&entry));
         }
         self.drive(run.clone(), journal, (entries, locks), sink).await
@@ -249,6 +258,7 @@ impl Runner {
             answered_at_once: false,
         };
         let ending = host.drive(entries).await.map_err(|cause| RunError::Host { run: run.clone(), cause })?;
+        session::refresh(&self.project, journal.view());
         if matches!(journal.view().phase, Phase::Finished(_)) {
             // Nothing refers to the copies any more.
             let work = self.project.work(&run);
@@ -470,27 +480,4 @@ fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Set
     }
     // As they are now: they may have been changed on the way.
     Ok(view.settings.clone().unwrap_or_else(|| settings.clone()))
-}
-
-/// `prd-k3f9`: the subject, and four characters that no other run here has.
-fn new_run_id(store: &Store, settings: &Settings) -> Result<RunId, RunError> {
-    const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
-    let taken = store.runs()?;
-    let mut slug: String = settings.subject.slug().chars().take(24).collect();
-    slug.truncate(slug.trim_end_matches('-').len());
-    for salt in 0_u32.. {
-        let seed = format!("{:?} {} {salt}", SystemTime::now(), std::process::id());
-        let hash = Hash::of(seed.as_bytes());
-        let digits = hash.as_str().as_bytes().chunks(2).take(4).map(|pair| {
-            let sum = pair
-                .iter()
-                .fold(0_usize, |sum, byte| sum * 16 + (*byte as char).to_digit(16).unwrap_or(0) as usize);
-            ALPHABET[sum % ALPHABET.len()] as char
-        });
-        let run = RunId::new(format!("{slug}-{}", digits.collect::<String>()));
-        if !taken.contains(&run) {
-            return Ok(run);
-        }
-    }
-    Ok(RunId::new(slug))
 }

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params, params_from_iter};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, config::DbConfig, params, params_from_iter,
+};
 use serde::Deserialize;
 use tribunal_core::{
     effect::Request,
@@ -74,6 +76,11 @@ impl Store {
 
     /// Opens for writing, creating and migrating what is needed.
     pub fn open(folder: &Path) -> Result<Store, StoreError> {
+        Store::open_within(folder, BUSY)
+    }
+
+    /// The same for somebody who cannot wait longer than this for other writers.
+    pub fn open_within(folder: &Path, patience: Duration) -> Result<Store, StoreError> {
         fs::create_dir_all(folder)
             .map_err(|cause| StoreError::Create { path: folder.to_path_buf(), cause })?;
         if let Some(kind) = place::network(folder) {
@@ -88,10 +95,14 @@ impl Store {
             _ => StoreError::Database { path: path.clone(), cause },
         };
         let mut connection = Connection::open(&path).map_err(database)?;
-        connection.busy_timeout(BUSY).map_err(database)?;
+        connection.busy_timeout(patience).map_err(database)?;
         check(&connection, &path, true)?;
         for (name, value) in [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")] {
             connection.pragma_update(None, name, value).map_err(database)?;
+        }
+        if patience < BUSY {
+            // Whoever comes next tidies up; it may be done with more leisure.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(database)?;
         }
         migrate(&mut connection).map_err(database)?;
         let reader = open_reader(&path).map_err(database)?;
@@ -187,21 +198,31 @@ impl Store {
         found.map(|row| self.entry(run, row)).transpose()
     }
 
+    /// When a run's last entry was recorded.
+    pub fn last_stamp(&self, run: &RunId) -> Result<Option<Stamp>, StoreError> {
+        let select = "SELECT seq, body, blob FROM events WHERE run = ?1 ORDER BY seq DESC LIMIT 1";
+        let found = self
+            .reader
+            .prepare_cached(select)
+            .and_then(|mut statement| statement.query_row([run.as_str()], raw_entry).optional())
+            .map_err(|cause| self.database(cause))?;
+        Ok(found.map(|row| self.entry(run, row)).transpose()?.map(|entry| entry.at))
+    }
+
     /// Loops that sessions have taken on, oldest first: journals that begin with a session, and have no run.
     pub fn loops(&self) -> Result<Vec<RunId>, StoreError> {
-        self.beginning_with("session")
+        self.beginning("SELECT run FROM events WHERE seq = 1 AND kind = 'session' ORDER BY wall_ms, run")
     }
 
     /// All runs, oldest first.
     pub fn runs(&self) -> Result<Vec<RunId>, StoreError> {
-        self.beginning_with("run_started")
+        self.beginning("SELECT run FROM events WHERE seq = 1 AND kind <> 'session' ORDER BY wall_ms, run")
     }
 
-    fn beginning_with(&self, kind: &str) -> Result<Vec<RunId>, StoreError> {
-        let select = "SELECT run FROM events WHERE seq = 1 AND kind = ?1 ORDER BY wall_ms, run";
+    fn beginning(&self, select: &str) -> Result<Vec<RunId>, StoreError> {
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
         statement
-            .query_map([kind], |row| row.get::<_, String>(0).map(RunId::new))
+            .query_map([], |row| row.get::<_, String>(0).map(RunId::new))
             .and_then(Iterator::collect)
             .map_err(|cause| self.database(cause))
     }
@@ -289,6 +310,8 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
         Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(probe);
     if let Ok(connection) = writable {
         connection.pragma_update(None, "query_only", true)?;
+        // Who only reads does not move what others wrote.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         return Ok(connection);
     }
     let read_only =

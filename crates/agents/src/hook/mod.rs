@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 mod input;
+pub mod install;
 mod render;
 mod soft;
 pub mod tools;

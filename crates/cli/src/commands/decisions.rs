@@ -7,15 +7,17 @@ use tribunal_core::{
     decision::{About, Answer, Decision},
     effect::Request,
     ids::{DecisionId, RunId},
+    session::Binding,
     view::RunView,
 };
 use tribunal_report::{escaped, tables};
-use tribunal_runner::landings::strayed;
+use tribunal_runner::{Project, landings::strayed};
 use tribunal_store::Store;
 
-use super::{diff::write_diff, runs, say};
+use super::{diff::write_diff, loops, runs, say};
 use crate::{
-    complaint::Complaint,
+    agent_session,
+    complaint::{Complaint, NEGATIVE},
     context::Context,
     documents::{self, Decisions, OpenDecision},
     settings::nearest,
@@ -42,9 +44,14 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         (Some(id), Some(choice)) => {
             let (run, decision) = pick(&open, &id)?;
             check(decision, &choice)?;
+            not_about_oneself(&project, &run, context)?;
             say::fits_a_brief(&arguments.note)?;
             let store = Store::open(&project.home())?;
             let note = context.masker().mask(&arguments.note).into_owned();
+            if decision.about == About::Loop {
+                let came = loops::answered(&project, &run, choice == "more")?;
+                return told(context, (&run, decision), &came);
+            }
             let answer = Answer { choice, note };
             store.request(&run, &Request::Answer { decision: decision.id.clone(), answer })?;
             if context.json {
@@ -88,12 +95,33 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     Ok(0)
 }
 
+/// The session whose work is judged does not answer for the person.
+fn not_about_oneself(project: &Project, run: &RunId, context: &Context) -> Result<(), Complaint> {
+    let (Some(own), Some(store)) = (agent_session::current(context), context.journal(project)?) else {
+        return Ok(());
+    };
+    match Binding::of(&store.entries(run, 0)?) {
+        Some(binding) if binding.bound.session == own => {
+            Err(Complaint::new(NEGATIVE, format!("{run} is about this very session's work"))
+                .why("A person answers, in a terminal of their own.")
+                .todo("say what is in the way: <review-blocked>REASON</review-blocked>"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What an answer has come to at once.
+fn told(context: &Context, (run, decision): (&RunId, &Decision), came: &str) -> Result<u8, Complaint> {
+    if context.json {
+        documents::print(&json!({ "schema": "tribunal.answer/1", "run": run, "decision": decision.id }))?;
+    } else {
+        writeln!(stdout(), "{}: {}", escaped(run.as_str()), escaped(came))?;
+    }
+    Ok(0)
+}
+
 /// One decision, with the patch it is about.
-fn show(
-    context: &Context,
-    project: &tribunal_runner::Project,
-    (run, decision): (&RunId, &Decision),
-) -> Result<(), Complaint> {
+fn show(context: &Context, project: &Project, (run, decision): (&RunId, &Decision)) -> Result<(), Complaint> {
     let mut out = stdout().lock();
     if let About::Patch { diff, .. } = &decision.about {
         let patch = Store::open_read_only(&project.home())?.blob(diff)?;
@@ -119,7 +147,7 @@ fn show(
 /// Runs that ask something, each with the decisions whose answers it has not yet taken in.
 type Asking = (RunView, Vec<DecisionId>);
 
-fn open_decisions(store: &Store, project: &tribunal_runner::Project) -> Result<Vec<Asking>, Complaint> {
+fn open_decisions(store: &Store, project: &Project) -> Result<Vec<Asking>, Complaint> {
     let mut open = Vec::new();
     for (view, _) in runs::all(store, project)? {
         let Some(run) = view.run.clone() else { continue };
@@ -128,6 +156,11 @@ fn open_decisions(store: &Store, project: &tribunal_runner::Project) -> Result<V
             Request::Resume | Request::Say { .. } | Request::Amend { .. } | Request::Add { .. } => None,
         });
         open.push((view, answered.collect()));
+    }
+    // A loop has no run: what it asks stands in its own journal.
+    for run in store.loops()? {
+        let view = RunView { run: Some(run.clone()), ..RunView::of(&store.entries(&run, 0)?) };
+        open.push((view, Vec::new()));
     }
     Ok(open)
 }

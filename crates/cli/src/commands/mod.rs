@@ -9,8 +9,11 @@ mod diff;
 mod doctor;
 mod findings;
 mod gc;
+pub(crate) mod hook;
+mod init;
 mod inspect;
 mod log;
+mod loops;
 mod man;
 mod play_script;
 mod resume;
@@ -33,6 +36,8 @@ use crate::{complaint::Complaint, context::Context};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Set Tribunal up in a project: hooks of clients, settings, what git overlooks; or take the hooks out again
+    Init(init::Arguments),
     /// See it work: a full review of a small project by scripted agents, without account or network
     Demo(demo::Arguments),
     /// Review files or a code change: panel, findings, fixes, again, until an outcome
@@ -68,9 +73,14 @@ pub(crate) enum Command {
     Trust(trust::Arguments),
     /// Say what is here, what is missing and what mends it; it costs nothing
     Doctor(doctor::Arguments),
+    /// Let a session of yours go on until it is done, or a limit is reached
+    #[command(subcommand, name = "loop")]
+    Loop(loops::What),
     /// Explain what Tribunal sees in a file
     #[command(subcommand)]
     Inspect(inspect::What),
+    /// Answer a client's hook: may this session stop, may this tool be used; always exits with 0
+    Hook(hook::Arguments),
     /// Reclaim space: copies of ended runs, leftovers, texts that nothing refers to
     Gc(gc::Arguments),
     /// Print JSON Schemas of everything Tribunal reads and writes
@@ -86,6 +96,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> {
     match command {
+        Command::Init(arguments) => init::run(&arguments, context),
         Command::Demo(arguments) => demo::run(arguments, context),
         Command::Review(arguments) => review::run(arguments, context),
         Command::Resume(arguments) => resume::run(&arguments, context),
@@ -104,6 +115,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Trust(arguments) => trust::run(&arguments, context),
         Command::Doctor(arguments) => doctor::run(&arguments, context),
         Command::Inspect(what) => inspect::run(what, context),
+        Command::Loop(what) => loops::run(what, context),
+        Command::Hook(arguments) => Ok(hook::run(&arguments)),
         Command::Gc(arguments) => gc::run(&arguments, context),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

@@ -19,6 +19,7 @@ use super::{
     runs,
 };
 use crate::{
+    agent_session,
     complaint::Complaint,
     context::{Context, find_run},
     detach::{Following, detach},
@@ -93,7 +94,13 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     // A setting that cannot be read does not keep a run from going on.
     let all = gather(project.root(), &context.wishes().given).unwrap_or_else(|_| Effective::defaults());
     let mode = arguments.progress.mode.or_else(|| mode(&all));
-    execute(context, project, Job::Resume(run, changed), mode, share(&all)).map(|ended| ended.exit)
+    // Whoever goes on with it in a session of its own has come back to repair.
+    let bound = match (agent_session::current(context), &view.settings) {
+        (Some(session), Some(settings)) => Some(agent_session::of_review(&session, settings)),
+        _ => None,
+    };
+    let job = Job::Resume(run, changed).bound(bound);
+    execute(context, project, job, mode, share(&all)).map(|ended| ended.exit)
 }
 
 /// What a run was pinned to may have come with a clone; only what the person has set outside any project is surely theirs.
@@ -127,6 +134,7 @@ fn reload(
     point_out(resolved.warnings.iter())?;
     // The tracker and the open questions stay where they are.
     resolved.settings.reviews.clone_from(&pinned.reviews);
+    resolved.settings.tasks.writing.in_session = pinned.tasks.writing.in_session;
     Ok(resolved)
 }
 

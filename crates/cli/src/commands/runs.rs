@@ -3,7 +3,7 @@
 use std::io::{Write, stdout};
 
 use tribunal_core::{
-    event::Entry,
+    event::{Entry, Event},
     view::{Phase, RunView},
 };
 use tribunal_report::{
@@ -38,6 +38,10 @@ pub(super) fn all(store: &Store, project: &Project) -> Result<Vec<(RunView, bool
     let outline = store.outline()?;
     let mut found = Vec::new();
     for entries in outline.chunk_by(|one, next| one.run == next.run) {
+        // A loop in somebody's session is no run: tribunal loop status.
+        if !matches!(entries.first().map(|entry| &entry.event), Some(Event::RunStarted { .. })) {
+            continue;
+        }
         found.push(look(store, project, entries)?);
     }
     found.sort_by(|(one, _), (other, _)| (one.started, &one.run).cmp(&(other.started, &other.run)));

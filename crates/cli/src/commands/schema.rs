@@ -6,13 +6,14 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use super::{
     doctor::Report,
+    init::Init,
     inspect::{Menus, ProjectReport, Response, SprintFile, StoryFile},
 };
 use crate::{
     build::Facts,
     complaint::Complaint,
     documents::{
-        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Moves, Plan, Runs, StoryEdit,
+        self, Calls, Changes, Decisions, Findings, Garbage, Inspection, Loops, Moves, Plan, Runs, StoryEdit,
         Transcripts, Trust, Undo, Validation,
     },
     settings::{self, Document, nearest},
@@ -41,6 +42,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("inspect-story", schema_for!(StoryFile)),
         ("validate", schema_for!(Validation)),
         ("gc", schema_for!(Garbage)),
+        ("init", schema_for!(Init)),
         ("decisions", schema_for!(Decisions)),
         ("diff", schema_for!(Changes)),
         ("undo", schema_for!(Undo)),
@@ -54,6 +56,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("response", schema_for!(Response)),
         ("project", schema_for!(ProjectReport)),
         ("menu", schema_for!(Menus)),
+        ("loops", schema_for!(Loops)),
     ];
     schemas.extend(documents.map(|(name, schema)| (name, schema.to_value())));
     schemas

@@ -140,6 +140,11 @@ impl Sandbox {
             .current_dir(self.root())
             .env_remove("NO_COLOR")
             .env_remove("TRIBUNAL_FAULT")
+            // Whoever runs the tests may do so in a session of their own.
+            .env_remove("CLAUDE_CODE_SESSION_ID")
+            .env_remove("CLAUDE_PROJECT_DIR")
+            .env_remove("CODEX_SESSION_ID")
+            .env_remove("CODEX_THREAD_ID")
             .stdin(Stdio::null());
         self.at_home(&mut command);
         command

@@ -9,7 +9,10 @@ use alloc::string::String;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::RunId;
+use crate::{
+    event::{Entry, Event},
+    ids::RunId,
+};
 
 pub mod promise;
 pub mod stop;
@@ -172,8 +175,19 @@ impl LetGo {
 }
 
 impl Binding {
+    /// The session that has taken a run or a loop on, last, according to its journal.
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Binding> {
+        let mut known = None;
+        for entry in entries {
+            if let Event::Session(event) = &entry.event {
+                Binding::see(&mut known, &entry.run, event, entry.at.wall_ms);
+            }
+        }
+        known
+    }
+
     /// Takes one more event into account. Whatever came before it was bound, and what came of that, is behind it.
-    pub fn see(known: &mut Option<Binding>, run: &RunId, event: &SessionEvent, at_ms: u64) {
+    fn see(known: &mut Option<Binding>, run: &RunId, event: &SessionEvent, at_ms: u64) {
         if let What::Bound { bound } = &event.what {
             let (run, bound, tally) = (run.clone(), bound.clone(), event.tally.clone());
             *known = Some(Binding { run, bound, tally, let_go: None, last_ms: at_ms });

@@ -73,6 +73,10 @@ fn taken_in(world: &World, bytes: &[u8]) -> Edits {
         }
         None => return strange("its last line is gone, so nobody can tell whose tracker it was".into()),
     }
+    if world.settings.tasks.writing.in_session {
+        // Whoever wrote it may be the one whose work is judged: people answer with `tribunal decisions`.
+        return strange("while a session repairs, edits of the tracker are not taken in".into());
+    }
     let mut edits = tracker::read(text);
     let now = Hash::of(bytes);
     let mut seen = world.tracker_seen.lock().unwrap_or_else(PoisonError::into_inner);

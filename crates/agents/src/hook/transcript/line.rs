@@ -42,7 +42,7 @@ const HOOK_PROMPT: &str = "<hook_prompt";
 pub(super) struct Filter {
     client: Known,
     /// What lines have in which the model speaks or uses a tool,
-    model: [Finder<'static>; 2],
+    model: Vec<Finder<'static>>,
     /// in which it is told something,
     people: Finder<'static>,
     /// and in which it is told by a tool.
@@ -58,15 +58,13 @@ enum Known {
 
 impl Filter {
     pub(super) fn of(client: HookClient) -> Option<Filter> {
-        let (client, model, people, tools) = match client {
-            HookClient::ClaudeCode => {
-                (Known::Claude, ["\"assistant\""; 2], "\"user\"", "\"type\":\"tool_result\"")
-            }
-            HookClient::Codex => (Known::Codex, ["\"assistant\"", "_call\""], "\"user\"", "_call_output\""),
+        let (client, model, tools) = match client {
+            HookClient::ClaudeCode => (Known::Claude, &["\"assistant\""][..], "\"type\":\"tool_result\""),
+            HookClient::Codex => (Known::Codex, &["\"assistant\"", "_call\""][..], "_call_output\""),
             HookClient::Copilot | HookClient::Gemini => return None,
         };
-        let (people, tools) = (Finder::new(people), Finder::new(tools));
-        Some(Filter { client, model: model.map(Finder::new), people, tools })
+        let model = model.iter().map(|word| Finder::new(word.as_bytes())).collect();
+        Some(Filter { client, model, people: Finder::new("\"user\""), tools: Finder::new(tools) })
     }
 
     pub(super) fn said(&self, line: &[u8], about: About) -> Said {

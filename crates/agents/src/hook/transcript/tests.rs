@@ -117,35 +117,22 @@ fn the_last_answer_of_claude_code() {
             None,
         ),
         ("a refusal, and no answer yet", vec![said("1", "DONE"), refusal("go on")], None),
-        (
-            "content that is one text",
-            vec![json!({"type": "assistant", "message": {"content": "plain"}})],
-            Some("plain"),
-        ),
-        (
-            "no ids: lines are messages",
-            vec![
-                json!({"type": "assistant", "message": {"content": "a"}}),
-                json!({"type": "assistant", "message": {"content": "b"}}),
-            ],
-            Some("b"),
-        ),
-        (
-            "Wiggum's shape",
-            vec![
-                json!({"role": "assistant", "message": {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}}),
-            ],
-            Some("a\nb"),
-        ),
-        (
-            "an odd shape",
-            vec![said("1", "a"), json!({"type": "assistant", "message": 7}), json!(["assistant"])],
-            Some(""),
-        ),
     ];
     for (name, of, wanted) in cases {
         assert_eq!(answer(&of).as_deref(), wanted, "{name}");
     }
+}
+
+#[test]
+fn other_shapes_of_messages() {
+    let plain = |text: &str| json!({"type": "assistant", "message": {"content": text}});
+    let blocks = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+    let wiggum = json!({"role": "assistant", "message": {"content": blocks}});
+    assert_eq!(answer(&[plain("a")]).as_deref(), Some("a"));
+    assert_eq!(answer(&[plain("a"), plain("b")]).as_deref(), Some("b"), "without ids lines are messages");
+    assert_eq!(answer(&[plain("DONE"), wiggum]).as_deref(), Some("a\nb"));
+    let odd = json!({"type": "assistant", "message": 7});
+    assert_eq!(answer(&[said("1", "DONE"), odd, json!(["assistant"])]).as_deref(), Some(""));
 }
 
 #[test]
@@ -251,7 +238,7 @@ fn the_end_of_a_session_of_codex() {
     let compacted = with(says("c"), "type", json!("compacted"));
     let count = json!({"type": "event_msg", "payload": {"type": "token_count", "info": {}}});
     let surroundings = || told("<environment_context>\n</environment_context>");
-    let cases: Vec<(&str, Vec<Value>, Option<&str>, Option<bool>)> = vec![
+    let cases = [
         ("one answer", vec![told("go"), says("a"), count], Some("a"), None),
         (
             "the last of several",

@@ -8,6 +8,7 @@ use std::{
     collections::BTreeSet,
     io::{Write, stderr},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::ValueEnum;
@@ -20,10 +21,11 @@ use tribunal_core::{
     view::Phase,
 };
 use tribunal_report::{Mode, escaped, tables::Standing};
-use tribunal_runner::{Project, subject};
+use tribunal_runner::{Project, session, subject};
 
 use super::runs;
 use crate::{
+    agent_session,
     complaint::Complaint,
     context::Context,
     detach::{Following, detach},
@@ -91,6 +93,12 @@ struct Fixing {
     /// Review only
     #[arg(long)]
     no_fix: bool,
+    /// The session this is typed in repairs what is found, in the files themselves, and is held to it
+    #[arg(long, conflicts_with_all = ["no_fix", "approve"])]
+    in_session: bool,
+    /// With --in-session: the session, as its client names it
+    #[arg(long, value_name = "ID", requires = "in_session")]
+    session: Option<String>,
     /// Whether you see each patch before it lands
     #[arg(long, value_enum, conflicts_with = "no_fix")]
     approve: Option<ApproveName>,
@@ -156,7 +164,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
                 .collect::<Result<_, _>>()?
         }
     };
-    let jobs = once_each(jobs)?;
+    let mut jobs = once_each(jobs)?;
+    let session = session(&arguments.fixing, &mut jobs, context)?;
     tell(jobs.iter().flat_map(|job| &job.resolved.notes))?;
     point_out(jobs.iter().flat_map(|job| &job.resolved.warnings))?;
     let Some(share) = jobs.iter().map(|job| job.resolved.share).reduce(Share::least) else { return Ok(0) };
@@ -176,10 +185,38 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         let following = Following { runs: jobs.len() - 1, at_once: share.jobs.get() };
         return detach(context, &first.project, following);
     }
-    start(jobs, share, arguments.working.progress.mode, context)
+    start(jobs, share, (arguments.working.progress.mode, session), context)
 }
 
-fn start(jobs: Vec<Prepared>, share: Share, mode: Option<Mode>, context: &Context) -> Result<u8, Complaint> {
+/// The session that is to repair what is found, if one is.
+fn session(fixing: &Fixing, jobs: &mut [Prepared], context: &Context) -> Result<Option<String>, Complaint> {
+    if !fixing.in_session {
+        return Ok(None);
+    }
+    let [job] = jobs else {
+        return Err(Complaint::usage("a session repairs one subject at a time")
+            .why(format!("{} were named.", jobs.len()))
+            .todo("one after the other: tribunal review --in-session FILE"));
+    };
+    let said = fixing.session.clone().or_else(|| agent_session::current(context));
+    let session = said.ok_or_else(|| {
+        Complaint::usage("there is no session that could repair: this was not typed in one")
+            .why("Claude Code and Codex tell the commands they run which session they are in.")
+            .todo("let the session run it")
+            .todo("or name the session: --session ID")
+            .todo("or let fixers repair: leave --in-session out")
+    })?;
+    job.resolved.settings.tasks.writing.in_session = true;
+    session::make_room(&job.project, &session, Duration::from_secs(24 * 3600))?;
+    Ok(Some(session))
+}
+
+fn start(
+    jobs: Vec<Prepared>,
+    share: Share,
+    (mode, session): (Option<Mode>, Option<String>),
+    context: &Context,
+) -> Result<u8, Complaint> {
     let mut all = Vec::new();
     for Prepared { project, resolved: Resolved { settings, progress, .. }, .. } in jobs {
         point_out_unfinished(context, &project, &settings)?;
@@ -189,7 +226,8 @@ fn start(jobs: Vec<Prepared>, share: Share, mode: Option<Mode>, context: &Contex
         return execute_several(context, all, share);
     }
     let Some(Work { project, settings, mode }) = all.pop() else { return Ok(0) };
-    let job = Job::Start(Box::new(settings));
+    let bound = session.map(|session| agent_session::of_review(&session, &settings));
+    let job = Job::Start(Box::new(settings)).bound(bound);
     execute(context, project, job, mode, share).map(|ended| ended.exit)
 }
 

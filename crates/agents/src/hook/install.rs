@@ -1,0 +1,368 @@
+//! Where each client's hooks are set, and how Tribunal's get into such a file and out of it again.
+//!
+//! Pure: texts come in, changed texts go out; whoever asks reads and writes the files. What is of others stays byte for byte.
+//! A file that is not as it is known, or an entry of ours that somebody changed, is named with its line and left alone.
+//! Whether a client then runs what is set there is its own decision; see [`Home`] and what [`Set`] points out.
+
+mod command;
+#[cfg(test)]
+mod tests;
+
+use command::{Whose, whose};
+
+pub use command::Program;
+
+use super::{HookClient, HookEvent};
+use crate::jsonc::{self, Change, Document, Node, Problem, Refusal, Step, Tree, What};
+
+/// Seconds after which a client gives up on us. We answer in milliseconds.
+const PATIENCE: u32 = 10;
+/// Codex cuts this one down to so many, and says so each time if more is written.
+const PATIENCE_AT_THE_END: u32 = 3;
+
+/// Where a client has its hooks, as a path from the project's root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// A file that others write as well.
+    Shared(&'static str),
+    /// A file of our own.
+    Own(&'static str),
+    /// A file of the person's, outside the project: it is not ours to change.
+    Person(&'static str),
+}
+
+/// `for_all`: for everybody who has the project, where the client makes a difference.
+pub fn home(client: HookClient, for_all: bool) -> Home {
+    match (client, for_all) {
+        (HookClient::ClaudeCode, false) => Home::Shared(".claude/settings.local.json"),
+        (HookClient::ClaudeCode, true) => Home::Shared(".claude/settings.json"),
+        (HookClient::Codex, _) => Home::Shared(".codex/hooks.json"),
+        (HookClient::Copilot, _) => Home::Own(".github/hooks/tribunal.json"),
+        // Measured: hooks of a project's own file did not run.
+        (HookClient::Gemini, _) => Home::Person("~/.gemini/settings.json"),
+    }
+}
+
+/// The moments a client tells us, and its own word for each.
+pub fn moments(client: HookClient) -> Vec<(HookEvent, &'static str)> {
+    let name = |event| match (client, event) {
+        (HookClient::ClaudeCode | HookClient::Codex, event) => Some(plain(event)),
+        (HookClient::Copilot, HookEvent::Stop) => Some("agentStop"),
+        (HookClient::Copilot, HookEvent::SessionStart) => Some("sessionStart"),
+        (HookClient::Copilot, HookEvent::SessionEnd) => Some("sessionEnd"),
+        (HookClient::Copilot, HookEvent::PreToolUse) => Some("preToolUse"),
+        (HookClient::Copilot, HookEvent::PostToolUse) => Some("postToolUse"),
+        (HookClient::Copilot, HookEvent::UserPromptSubmit) => Some("userPromptSubmitted"),
+        (HookClient::Gemini, HookEvent::Stop) => Some("AfterAgent"),
+        (HookClient::Gemini, HookEvent::SessionStart) => Some("SessionStart"),
+        (HookClient::Gemini, HookEvent::SessionEnd) => Some("SessionEnd"),
+        (HookClient::Gemini, HookEvent::PreToolUse) => Some("BeforeTool"),
+        (HookClient::Gemini, HookEvent::PostToolUse) => Some("AfterTool"),
+        (HookClient::Gemini, HookEvent::UserPromptSubmit) => Some("BeforeAgent"),
+        (HookClient::Copilot | HookClient::Gemini, HookEvent::SubagentStop | HookEvent::PreCompact) => None,
+    };
+    HookEvent::ALL.into_iter().filter_map(|event| Some((event, name(event)?))).collect()
+}
+
+fn plain(event: HookEvent) -> &'static str {
+    match event {
+        HookEvent::Stop => "Stop",
+        HookEvent::SubagentStop => "SubagentStop",
+        HookEvent::SessionStart => "SessionStart",
+        HookEvent::SessionEnd => "SessionEnd",
+        HookEvent::PreToolUse => "PreToolUse",
+        HookEvent::PostToolUse => "PostToolUse",
+        HookEvent::PreCompact => "PreCompact",
+        HookEvent::UserPromptSubmit => "UserPromptSubmit",
+    }
+}
+
+/// Why a file is left alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub problem: Problem,
+    /// An entry of ours that somebody changed; else the file is not as it is known.
+    pub is_ours: bool,
+}
+
+impl Trouble {
+    fn at(text: &str, byte: usize, what: impl Into<String>) -> Trouble {
+        let (line, column) = jsonc::place(text, byte);
+        Trouble { problem: Problem { line, column, what: what.into() }, is_ours: false }
+    }
+
+    fn from(refusal: Refusal) -> Trouble {
+        let unsure = || Problem { line: 1, column: 1, what: "it cannot be changed safely".into() };
+        let problem = match refusal {
+            Refusal::Broken(problem) => problem,
+            Refusal::Misplaced | Refusal::Unsure => unsure(),
+        };
+        Trouble { problem, is_ours: false }
+    }
+}
+
+/// A file with our hooks in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// As it was, if there was nothing to do.
+    pub text: String,
+    pub added: Vec<HookEvent>,
+    /// They started another program, or were written by another version.
+    pub updated: Vec<HookEvent>,
+    /// Something in it that is no JSON: measured, neither Claude Code nor Codex then reads the file at all.
+    pub loose: Option<Problem>,
+    /// The line that says that no hooks run at all.
+    pub switched_off: Option<usize>,
+}
+
+/// Puts our hooks into a file, but for those moments at which they run already by another one.
+pub fn set(
+    client: HookClient,
+    text: Option<&str>,
+    program: &Program,
+    elsewhere: &[HookEvent],
+) -> Result<Set, Trouble> {
+    let text = text.unwrap_or("{}\n");
+    let (document, entries) = entries(client, text)?;
+    let mut changes = Vec::new();
+    let (mut added, mut updated, mut members) = (Vec::new(), Vec::new(), Vec::new());
+    let hooks = document.root.get("hooks");
+    for (event, name) in moments(client).into_iter().filter(|(event, _)| !elsewhere.contains(event)) {
+        let wanted = program.command(client, event);
+        let mut there = entries.iter().filter(|entry| entry.event == event).peekable();
+        if there.peek().is_none() {
+            added.push(event);
+            let group = group(client, event, program);
+            match hooks.and_then(|hooks| hooks.get(name)) {
+                Some(_) => {
+                    changes.push(Change { at: vec![key("hooks"), key(name)], what: What::Push(vec![group]) })
+                }
+                None => members.push((name.to_string(), Tree::List(vec![group]))),
+            }
+        }
+        for entry in there.filter(|entry| entry.command != wanted) {
+            updated.push(event);
+            let at = [entry.way(), vec![key("command")]].concat();
+            changes.push(Change { at, what: What::Put(Tree::text(&wanted)) });
+        }
+    }
+    if !members.is_empty() {
+        changes.push(match hooks {
+            Some(_) => Change { at: vec![key("hooks")], what: What::Add(members) },
+            None => Change { at: Vec::new(), what: What::Add(vec![("hooks".into(), Tree::Map(members))]) },
+        });
+    }
+    let new = jsonc::edit(text, &changes).map_err(Trouble::from)?;
+    let off = document.root.get("disableAllHooks").filter(|off| off.tree() == Tree::Flag(true));
+    let switched_off = off.map(|off| jsonc::place(text, off.span.start).0);
+    Ok(Set { text: new, added, updated, loose: document.loose, switched_off })
+}
+
+/// At which moments our hooks run by this file.
+pub fn present(client: HookClient, text: &str) -> Result<Vec<HookEvent>, Trouble> {
+    let (document, entries) = entries(client, text)?;
+    // The client does not read such a file.
+    if document.loose.is_some() {
+        return Ok(Vec::new());
+    }
+    Ok(HookEvent::ALL.into_iter().filter(|event| entries.iter().any(|entry| entry.event == *event)).collect())
+}
+
+/// A file without our hooks. What they leave empty goes with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cleared {
+    /// None: nothing is left in it.
+    pub text: Option<String>,
+    pub removed: usize,
+}
+
+pub fn clear(client: HookClient, text: &str) -> Result<Cleared, Trouble> {
+    let (document, entries) = entries(client, text)?;
+    let mut changes = Vec::new();
+    if let Some(hooks) = document.root.get("hooks").filter(|_| !entries.is_empty()) {
+        let mut events = Vec::new();
+        for (index, event) in hooks.items().iter().enumerate() {
+            let at = vec![key("hooks"), Step::At(index)];
+            let ours: Vec<&Entry> = entries.iter().filter(|entry| entry.list == index).collect();
+            let groups = emptied(&event.value, &at, &ours, &mut changes);
+            match groups.len() == event.value.items().len() && !groups.is_empty() {
+                true => events.push(index),
+                false => remove(at, groups, &mut changes),
+            }
+        }
+        match events.len() == hooks.items().len() {
+            true => {
+                let index = document.root.items().iter().position(|item| item.key == "hooks");
+                remove(Vec::new(), index.into_iter().collect(), &mut changes);
+            }
+            false => remove(vec![key("hooks")], events, &mut changes),
+        }
+    }
+    let new = jsonc::edit(text, &changes).map_err(Trouble::from)?;
+    let is_empty = !entries.is_empty() && new.trim_start_matches('\u{feff}').trim() == "{}";
+    Ok(Cleared { text: (!is_empty).then_some(new), removed: entries.len() })
+}
+
+/// The groups of a list in which nothing but ours is; of the others, ours are taken out.
+fn emptied(list: &Node, at: &[Step], ours: &[&Entry], changes: &mut Vec<Change>) -> Vec<usize> {
+    let mut groups = Vec::new();
+    for (index, group) in list.items().iter().enumerate() {
+        let gone: Vec<usize> =
+            ours.iter().filter(|entry| entry.group == index).map(|entry| entry.index).collect();
+        match gone.len() == group.value.get("hooks").map_or(0, |hooks| hooks.items().len())
+            && !gone.is_empty()
+        {
+            true => groups.push(index),
+            false => remove([at, &[Step::At(index), key("hooks")]].concat(), gone, changes),
+        }
+    }
+    groups
+}
+
+fn remove(at: Vec<Step>, gone: Vec<usize>, changes: &mut Vec<Change>) {
+    if !gone.is_empty() {
+        changes.push(Change { at, what: What::Remove(gone) });
+    }
+}
+
+/// One of our commands in a file.
+#[derive(Debug)]
+struct Entry {
+    event: HookEvent,
+    command: String,
+    /// In which of the lists, in which of its groups, which of the group's.
+    list: usize,
+    group: usize,
+    index: usize,
+}
+
+impl Entry {
+    fn way(&self) -> Vec<Step> {
+        let [list, group, index] = [self.list, self.group, self.index].map(Step::At);
+        vec![key("hooks"), list, group, key("hooks"), index]
+    }
+}
+
+/// Reads a file that has its hooks like Claude Code: lists of groups by moment, each with a list of commands.
+fn entries(client: HookClient, text: &str) -> Result<(Document, Vec<Entry>), Trouble> {
+    let document = jsonc::read(text).map_err(|problem| Trouble { problem, is_ours: false })?;
+    let unknown = |node: &Node, what: String| Trouble::at(text, node.span.start, what);
+    if !document.root.is_map() {
+        return Err(unknown(&document.root, "the file is no object".into()));
+    }
+    let mut entries = Vec::new();
+    let Some(hooks) = document.root.get("hooks") else { return Ok((document, entries)) };
+    if !hooks.is_map() {
+        return Err(unknown(hooks, "`hooks` is no object".into()));
+    }
+    for (list, event) in hooks.items().iter().enumerate() {
+        let name = &event.key;
+        if !event.value.is_list() {
+            return Err(unknown(&event.value, format!("`hooks.{name}` is no list")));
+        }
+        for (group, item) in event.value.items().iter().enumerate() {
+            let commands = item.value.get("hooks").filter(|commands| commands.is_list());
+            let commands = commands.ok_or_else(|| {
+                unknown(&item.value, format!("this entry of `hooks.{name}` has no list `hooks`"))
+            })?;
+            for (index, item) in commands.items().iter().enumerate() {
+                if !item.value.is_map() {
+                    return Err(unknown(&item.value, format!("this hook of `{name}` is no object")));
+                }
+                // There are hooks of other kinds, which have no command.
+                let Some(command) = item.value.get("command").and_then(Node::text) else { continue };
+                let event = match whose(command, client) {
+                    Whose::Others => continue,
+                    Whose::Ours(event) if is_called(client, event, name) => event,
+                    Whose::Ours(_) | Whose::Changed => {
+                        let trouble =
+                            unknown(&item.value, format!("Tribunal's hook of `{name}` was changed"));
+                        return Err(Trouble { is_ours: true, ..trouble });
+                    }
+                };
+                entries.push(Entry { event, command: command.to_string(), list, group, index });
+            }
+        }
+    }
+    Ok((document, entries))
+}
+
+fn is_called(client: HookClient, event: HookEvent, name: &str) -> bool {
+    moments(client).iter().any(|(known, called)| *known == event && *called == name)
+}
+
+fn key(name: &str) -> Step {
+    Step::Key(name.to_string())
+}
+
+fn number(number: u32) -> Tree {
+    Tree::Number(number.to_string())
+}
+
+fn group(client: HookClient, event: HookEvent, program: &Program) -> Tree {
+    let command = Tree::text(program.command(client, event));
+    let command_s = ("type", Tree::text("command"));
+    match client {
+        HookClient::Gemini => {
+            let hook = Tree::map([
+                ("name", Tree::text("tribunal")),
+                command_s,
+                ("command", command),
+                // In milliseconds.
+                ("timeout", number(PATIENCE * 1000)),
+            ]);
+            Tree::map([("matcher", Tree::text("*")), ("hooks", Tree::List(vec![hook]))])
+        }
+        HookClient::Copilot => Tree::map([command_s, ("bash", command), ("timeoutSec", number(PATIENCE))]),
+        HookClient::ClaudeCode | HookClient::Codex => {
+            let is_cut = client == HookClient::Codex && event == HookEvent::SessionEnd;
+            let patience = if is_cut { PATIENCE_AT_THE_END } else { PATIENCE };
+            let hook = Tree::map([command_s, ("command", command), ("timeout", number(patience))]);
+            Tree::map([("hooks", Tree::List(vec![hook]))])
+        }
+    }
+}
+
+/// Everything that has to stand in the file: what is written where we may write, and what a person writes where we may not.
+pub fn whole(client: HookClient, program: &Program) -> String {
+    jsonc::pretty(&tree(client, program))
+}
+
+fn tree(client: HookClient, program: &Program) -> Tree {
+    let list = |(event, name): (HookEvent, &str)| {
+        (name.to_string(), Tree::List(vec![group(client, event, program)]))
+    };
+    let hooks = ("hooks", Tree::Map(moments(client).into_iter().map(list).collect()));
+    match client {
+        HookClient::Copilot => Tree::map([("version", number(1)), hooks]),
+        HookClient::Gemini => Tree::map([("hooksConfig", Tree::map([("enabled", Tree::Flag(true))])), hooks]),
+        HookClient::ClaudeCode | HookClient::Codex => Tree::map([hooks]),
+    }
+}
+
+/// Whether a file of our own says what it should, as it was written for this or another program.
+pub fn check_own(client: HookClient, text: &str) -> Result<(), Trouble> {
+    let document = jsonc::read(text).map_err(|problem| Trouble { problem, is_ours: true })?;
+    match neutral(document.root.tree(), client) == neutral(tree(client, &Program::Named), client) {
+        true => Ok(()),
+        false => {
+            let what = "Tribunal's own file was changed";
+            Err(Trouble { is_ours: true, ..Trouble::at(text, document.root.span.start, what) })
+        }
+    }
+}
+
+/// The same for whichever program.
+fn neutral(tree: Tree, client: HookClient) -> Tree {
+    match tree {
+        Tree::Text(text) => match whose(&text, client) {
+            Whose::Ours(event) => Tree::Text(Program::Named.command(client, event)),
+            Whose::Others | Whose::Changed => Tree::Text(text),
+        },
+        Tree::List(items) => Tree::List(items.into_iter().map(|item| neutral(item, client)).collect()),
+        Tree::Map(items) => {
+            Tree::Map(items.into_iter().map(|(key, item)| (key, neutral(item, client))).collect())
+        }
+        plain => plain,
+    }
+}

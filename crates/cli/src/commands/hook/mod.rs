@@ -1,0 +1,170 @@
+//! `tribunal hook EVENT`: what a client asks at certain moments of a session that a person has open.
+//!
+//! It always exits with 0 and always answers with JSON: any other exit code could trap a session or break a tool call. What is
+//! wrong is said on standard error, and the session goes on as if nobody had been asked. It does as little as possible on the
+//! way: no arguments parser, no settings beyond its own, no journal where no state file asks for one.
+
+mod moments;
+mod stop;
+mod tools;
+
+use std::{
+    ffi::OsString,
+    io::{Read, Write, stderr, stdin, stdout},
+    panic::AssertUnwindSafe,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use tribunal_agents::hook::{Answer, HookClient, HookEvent, Input};
+use tribunal_core::tool_guard::GuardPolicy;
+use tribunal_report::escaped;
+use tribunal_runner::{Project, session::file};
+
+/// What `hook` is told on its command line; here only for the help pages, since nothing may fail before it answers.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The moment
+    #[arg(value_parser = HookEvent::ALL.map(HookEvent::word))]
+    event: String,
+    /// Whose session it is
+    #[arg(long, default_value = "claude-code", value_parser = HookClient::ALL.map(HookClient::word))]
+    client: String,
+}
+
+/// More than this no client says.
+const LONGEST: u64 = 256 << 20;
+
+/// One call of a hook.
+struct Call {
+    client: HookClient,
+    event: HookEvent,
+    input: Input,
+    project: Project,
+    settings: HookSettings,
+}
+
+struct HookSettings {
+    guard: GuardPolicy,
+    stale_after: Duration,
+}
+
+/// Answers, if this is a call of a hook and not of its help.
+pub(crate) fn enter(typed: &[OsString]) -> Option<ExitCode> {
+    let words: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let (first, rest) = words.split_first()?;
+    if first != "hook" || rest.iter().any(|word| matches!(word.as_str(), "-h" | "--help")) {
+        return None;
+    }
+    let answer = std::panic::catch_unwind(AssertUnwindSafe(|| answer(rest))).unwrap_or_else(|_| {
+        say("something broke that never should; the session goes on");
+        "{}\n".to_string()
+    });
+    let mut out = stdout().lock();
+    let _ = out.write_all(answer.as_bytes()).and_then(|()| out.flush());
+    Some(ExitCode::SUCCESS)
+}
+
+/// The same through the parser: it is never reached, since [`enter`] comes first.
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    let said = answer(&[arguments.event.clone(), "--client".into(), arguments.client.clone()]);
+    let _ = stdout().write_all(said.as_bytes());
+    0
+}
+
+/// On standard error, which clients show in their logs.
+fn say(text: &str) {
+    let _ = writeln!(stderr(), "tribunal hook: {}", escaped(text));
+}
+
+fn answer(words: &[String]) -> String {
+    let (event, client, named) = match parse(words) {
+        Ok(parsed) => parsed,
+        Err(why) => {
+            say(&why);
+            return "{}\n".to_string();
+        }
+    };
+    let mut bytes = Vec::new();
+    let read = stdin().lock().take(LONGEST).read_to_end(&mut bytes);
+    let input = read.map_err(|cause| cause.to_string()).and_then(|_| Input::read(client, event, &bytes));
+    drop(bytes);
+    let answer = match input {
+        // An agent of a run of ours answers for itself; its tasks are what they are.
+        Ok(_) if std::env::var_os("TRIBUNAL_RUN").is_some() => Answer::Allow { say: None },
+        Ok(input) => {
+            let project = project(named.as_deref(), &input);
+            let settings =
+                HookSettings { guard: GuardPolicy::default(), stale_after: Duration::from_secs(24 * 3600) };
+            let call = Call { client, event, input, project, settings };
+            call.answer()
+        }
+        Err(why) => {
+            say(&format!("what the client said cannot be read: {why}"));
+            Answer::Allow { say: None }
+        }
+    };
+    answer.render(client, event)
+}
+
+type Parsed = (HookEvent, HookClient, Option<PathBuf>);
+
+fn parse(words: &[String]) -> Result<Parsed, String> {
+    let (mut event, mut client, mut project) = (None, HookClient::ClaudeCode, None);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = |flag: &str| -> Result<String, String> {
+            match word.split_once('=') {
+                Some((_, value)) => Ok(value.to_string()),
+                None => words.next().cloned().ok_or_else(|| format!("{flag} needs a value")),
+            }
+        };
+        match word.split('=').next().unwrap_or_default() {
+            "--client" => client = value("--client")?.parse()?,
+            "-C" | "--project" => project = Some(PathBuf::from(value("--project")?)),
+            "--json" => {}
+            flag if flag.starts_with('-') => say(&format!("{flag} is not known here")),
+            _ if event.is_none() => event = Some(word.parse()?),
+            _ => say(&format!("{word} is not known here")),
+        }
+    }
+    let event = event.ok_or("which moment? For instance: tribunal hook stop --client claude-code")?;
+    Ok((event, client, project))
+}
+
+/// The folder that has a state file, nearest first; else the project around.
+fn project(named: Option<&Path>, input: &Input) -> Project {
+    let here = std::env::current_dir().unwrap_or_default();
+    let claude = std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let said = Some(PathBuf::from(&input.cwd)).filter(|dir| dir.is_absolute());
+    let folder = match named {
+        Some(named) => return Project::at(here.join(named)),
+        None => claude.or(said).unwrap_or(here),
+    };
+    let has_one = |folder: &&Path| [file::OURS, file::THEIRS].iter().any(|name| folder.join(name).exists());
+    match folder.ancestors().find(has_one) {
+        Some(root) => Project::at(root),
+        None => Project::around(&folder),
+    }
+}
+
+impl Call {
+    fn answer(&self) -> Answer {
+        match self.event {
+            HookEvent::Stop => self.stop(),
+            // Who works for a session is never held for it.
+            HookEvent::SubagentStop => Answer::Allow { say: None },
+            HookEvent::SessionStart => self.session_start(),
+            HookEvent::SessionEnd => self.session_end(),
+            HookEvent::PreToolUse => self.pre_tool_use(),
+            HookEvent::PostToolUse => self.post_tool_use(),
+            HookEvent::PreCompact => self.pre_compact(),
+            HookEvent::UserPromptSubmit => self.user_prompt_submit(),
+        }
+    }
+
+    fn stale_after(&self) -> Duration {
+        self.settings.stale_after
+    }
+}

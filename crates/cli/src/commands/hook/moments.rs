@@ -1,0 +1,136 @@
+//! The other moments: a session begins or ends, a person speaks, a tool is about to be used or was used.
+
+use std::env;
+
+use tribunal_agents::hook::Answer;
+use tribunal_core::{session::What, view::Phase};
+use tribunal_runner::{
+    Runner,
+    mask::Masker,
+    session::{self, Look, Taken, file},
+};
+use tribunal_store::Store;
+
+use super::{Call, say};
+use crate::commands::runs;
+
+/// Compiling the masks takes a moment: only where somebody's words go into the journal.
+pub(super) fn masked(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let variables: Vec<(String, String)> = env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let masker = Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    masker.mask(text).into_owned()
+}
+
+impl Call {
+    /// What this very session has taken on, if that is known.
+    pub(super) fn taken(&self) -> Option<Box<Taken>> {
+        match session::look(&self.project, &self.input.session, session::now_ms(), self.stale_after()) {
+            Look::Held(taken) if taken.state.session == self.input.session => Some(taken),
+            Look::Idle(why) => {
+                say(&why);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn note(&self, taken: &Taken, what: What) {
+        if let Err(cause) = taken.record(&self.project, what, session::now_ms()) {
+            say(&cause.to_string());
+        }
+    }
+
+    pub(super) fn session_end(&self) -> Answer {
+        if let Some(taken) = self.taken() {
+            let why = if self.input.source.is_empty() { "" } else { &self.input.source };
+            self.note(&taken, What::Noted { text: format!("the session ended {why}").trim().to_string() });
+        }
+        Answer::Allow { say: None }
+    }
+
+    pub(super) fn pre_compact(&self) -> Answer {
+        if let Some(taken) = self.taken() {
+            self.note(
+                &taken,
+                What::Noted { text: "the client makes its memory of the session shorter".into() },
+            );
+        }
+        Answer::Allow { say: None }
+    }
+
+    /// A person speaks: the client counts refusals anew, and what waits for a session has found one.
+    pub(super) fn user_prompt_submit(&self) -> Answer {
+        let now = session::now_ms();
+        let Look::Held(mut taken) =
+            session::look(&self.project, &self.input.session, now, self.stale_after())
+        else {
+            return Answer::Allow { say: None };
+        };
+        // Another tool's loop is claimed by who stops in it, as that tool does it.
+        if taken.state.session.is_empty() && taken.file == file::OURS {
+            if let Err(cause) = taken.claim(&self.project, &self.input.session, now) {
+                say(&cause.to_string());
+            }
+        } else if taken.tally.in_a_row > 0 {
+            taken.tally.in_a_row = 0;
+            self.note(&taken, What::Noted { text: "a person spoke to the session".into() });
+        }
+        Answer::Allow { say: None }
+    }
+
+    /// What the model should know of what happened here before.
+    pub(super) fn session_start(&self) -> Answer {
+        let mut notes = Vec::new();
+        match session::look(&self.project, &self.input.session, session::now_ms(), self.stale_after()) {
+            Look::Held(taken) if taken.state.session == self.input.session => notes.push(format!(
+                "This session has taken on {}: sent back {} of at most {} so far.",
+                name(&taken),
+                taken.standing.refusals,
+                taken.standing.max_refusals
+            )),
+            Look::Idle(why) => {
+                say(&why);
+                notes.push(why);
+            }
+            _ => {}
+        }
+        notes.extend(self.unfinished());
+        if notes.is_empty() {
+            return Answer::Allow { say: None };
+        }
+        notes.insert(0, "Tribunal, in this project:".to_string());
+        Answer::Tell { context: notes.join("\n") }
+    }
+
+    /// Runs that died, and how many questions wait.
+    fn unfinished(&self) -> Vec<String> {
+        if !Store::exists(&self.project.home()) {
+            return Vec::new();
+        }
+        let all =
+            Store::open_read_only(&self.project.home()).ok().map(|store| runs::all(&store, &self.project));
+        let Some(Ok(all)) = all else { return Vec::new() };
+        let mut notes = Vec::new();
+        for (view, live) in &all {
+            if let (Phase::Running, false, Some(run)) = (&view.phase, live, &view.run)
+                && !Runner::is_live(&self.project, run)
+            {
+                notes.push(format!("Run {run} died; a person may go on with it: tribunal resume {run}"));
+            }
+        }
+        let waiting: usize = all.iter().map(|(view, _)| view.waiting().count()).sum();
+        if waiting > 0 {
+            notes.push(format!("{waiting} questions wait for a person: tribunal decisions"));
+        }
+        notes
+    }
+}
+
+fn name(taken: &Taken) -> String {
+    if taken.standing.run.is_empty() { "a loop".to_string() } else { taken.standing.run.clone() }
+}

@@ -1,0 +1,118 @@
+//! A session wants to stop. Decided in `core`; here is where the facts come from, and where the decision goes.
+
+use std::{env, fs::File};
+
+use tribunal_agents::hook::{Answer, transcript};
+use tribunal_core::session::{
+    LetGo, Work,
+    stop::{Client, Phase, Refusal, Verdict, decide},
+};
+use tribunal_runner::session::{self, Look, Taken};
+
+use super::{Call, say};
+
+/// Of a transcript's end, at most.
+const TAIL: u64 = 8 << 20;
+
+/// The end of a session.
+struct Words {
+    /// Empty: it said nothing, or nothing of it is known.
+    answer: String,
+    used_tools: Option<bool>,
+}
+
+impl Call {
+    pub(super) fn stop(&self) -> Answer {
+        let now = session::now_ms();
+        let mut taken = match session::look(&self.project, &self.input.session, now, self.stale_after()) {
+            Look::Held(taken) => taken,
+            Look::Idle(why) => {
+                say(&why);
+                return Answer::Allow { say: None };
+            }
+            Look::Nothing | Look::Anothers { .. } => return Answer::Allow { say: None },
+        };
+        if taken.state.session.is_empty()
+            && let Err(cause) = taken.claim(&self.project, &self.input.session, now)
+        {
+            say(&format!("it cannot be said whose it is, so nobody is held: {cause}"));
+            return Answer::Allow { say: None };
+        }
+        let words = self.words(&taken);
+        if !self.input.stop_active || words.used_tools == Some(true) {
+            taken.tally.in_a_row = 0;
+        }
+        let cap = env::var("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").ok();
+        let client = Client { in_a_row: taken.tally.in_a_row, cap: self.client.refusal_cap(cap.as_deref()) };
+        match decide(&taken.standing, &words.answer, client) {
+            Verdict::Free { why, detail } => self.free(&mut taken, (why, &detail), now),
+            Verdict::Refuse(refusal) => self.refuse(&mut taken, refusal, now),
+        }
+    }
+
+    /// From the client itself, else from what it wrote down.
+    fn words(&self, taken: &Taken) -> Words {
+        let given = self.input.last_answer.clone();
+        let needed = given.is_none() || taken.tally.in_a_row > 0;
+        let tail = match File::open(&self.input.transcript) {
+            Ok(mut file) if needed => transcript::read_back(self.client, &mut file, TAIL),
+            Ok(_) => Ok(transcript::Tail::default()),
+            Err(_) if given.is_some() => Ok(transcript::Tail::default()),
+            Err(cause) => Err(cause),
+        };
+        let tail = tail.unwrap_or_else(|cause| {
+            say(&format!("the transcript {} cannot be read: {cause}", self.input.transcript));
+            transcript::Tail::default()
+        });
+        // A file that is behind tells of an earlier refusal.
+        let last = format!("sent back {} of", taken.standing.refusals);
+        let current = tail.refusal.as_ref().is_some_and(|refusal| refusal.contains(&last));
+        let used_tools = tail.tools_since_refusal.filter(|_| current);
+        Words { answer: given.or(tail.answer).unwrap_or_default(), used_tools }
+    }
+
+    fn refuse(&self, taken: &mut Taken, refusal: Refusal, now: u64) -> Answer {
+        let Refusal { reason, message, open, claimed } = refusal;
+        match taken.refuse(&self.project, (open, claimed), now) {
+            Ok(()) => Answer::Refuse { reason, say: Some(message) },
+            Err(cause) => {
+                say(&format!("the refusal could not be counted, so nobody is held: {cause}"));
+                Answer::Allow { say: None }
+            }
+        }
+    }
+
+    fn free(&self, taken: &mut Taken, (why, detail): (LetGo, &str), now: u64) -> Answer {
+        let detail = super::moments::masked(detail);
+        // What it said; the run's own standing needs no mask, but it does no harm either.
+        if let Err(cause) = taken.let_go(&self.project, why, &detail, now) {
+            say(&cause.to_string());
+        }
+        let name = if taken.standing.run.is_empty() { "the loop" } else { &taken.standing.run };
+        let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
+        let text = match why {
+            LetGo::Complete if taken.state.work == Work::Review => {
+                format!("Tribunal: {name} is resolved; nothing is open.")
+            }
+            LetGo::Complete => format!("Tribunal: {name} is done, as the session says."),
+            LetGo::Over => format!("Tribunal: {name} no longer needs this session{detail}."),
+            other => format!("Tribunal: {name} is not done. The session may stop: {}{detail}.", other.says()),
+        };
+        Answer::Allow { say: Some(format!("{text}{}", next(taken, why))) }
+    }
+}
+
+/// What a person may type now.
+fn next(taken: &Taken, why: LetGo) -> String {
+    let run = &taken.standing.run;
+    match (taken.state.work, why) {
+        _ if run.is_empty() => String::new(),
+        (_, LetGo::Complete) => String::new(),
+        (Work::Loop, _) => format!(" It waits for you: tribunal decisions {run}.D1"),
+        (Work::Review, LetGo::Over) => format!(" tribunal status {run}"),
+        (Work::Review, _) => match taken.standing.run_is {
+            Phase::UnderWay => format!(" Reviewers are still at work: tribunal status {run}"),
+            _ => format!(" Its {} open findings wait for you: tribunal decisions", taken.standing.open_count),
+        },
+    }
+}

@@ -1,0 +1,116 @@
+//! A tool is about to be used, or was: guards, the audit, and the hooks of the step the session is at.
+//!
+//! A session that has taken something on is held to all guards that are set; any other one is only kept from Tribunal's own
+//! files. What guards protect is checked again from outside, so what they do not understand they let pass.
+
+use std::{env, path::Path};
+
+use tribunal_agents::hook::{Answer, tools::tool_use};
+use tribunal_core::{
+    session::What,
+    settings::Settings,
+    subject::Subject,
+    tool_guard::{Bounds, Ground, GuardPolicy, check},
+    view::RunView,
+};
+use tribunal_runner::session::{Taken, file};
+use tribunal_store::Store;
+
+use super::{Call, moments::masked};
+
+impl Call {
+    pub(super) fn pre_tool_use(&self) -> Answer {
+        let Some(tool) = &self.input.tool else { return Answer::Allow { say: None } };
+        let taken = self.taken();
+        if taken.is_none() && !self.project.home().exists() {
+            return Answer::Allow { say: None };
+        }
+        let used = tool_use(self.client, tool);
+        let policy = match &taken {
+            Some(_) => self.settings.guard,
+            None => GuardPolicy { paths: Bounds::Off, destructive: false, ..self.settings.guard },
+        };
+        let place = Place::of(self, taken.as_deref(), policy, used.folder.as_deref());
+        match check(policy, &place.ground(taken.is_some()), &used.tool_use()) {
+            None => Answer::Allow { say: None },
+            Some(denied) => {
+                if let Some(taken) = &taken {
+                    let reason = masked(&denied.reason);
+                    self.note(taken, What::Denied { tool: tool.name.clone(), reason });
+                }
+                Answer::Deny { reason: denied.reason }
+            }
+        }
+    }
+
+    pub(super) fn post_tool_use(&self) -> Answer {
+        if let (Some(mut taken), Some(tool)) = (self.taken(), &self.input.tool) {
+            taken.tally.in_a_row = 0;
+            taken.tally.tools += 1;
+            self.note(&taken, What::Used { tool: tool.name.clone() });
+        }
+        Answer::Allow { say: None }
+    }
+}
+
+/// Where a tool would be used.
+struct Place {
+    root: String,
+    cwd: String,
+    home: String,
+    subject: Vec<String>,
+    change: bool,
+    own: Vec<String>,
+    scratch: Vec<String>,
+}
+
+impl Place {
+    fn of(call: &Call, taken: Option<&Taken>, policy: GuardPolicy, folder: Option<&str>) -> Place {
+        let real =
+            |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).display().to_string();
+        let root = call.project.root();
+        let cwd = Path::new(&call.input.cwd).join(folder.unwrap_or_default());
+        let mut own: Vec<String> = [".tribunal/", file::OURS, file::THEIRS].map(String::from).to_vec();
+        let (mut subject, mut change) = (Vec::new(), false);
+        if let Some(settings) = taken.and_then(|taken| pinned(call, taken)) {
+            own.push(format!("{}/", settings.reviews));
+            if let Some((folder, _)) = settings.reviews.rsplit_once('/') {
+                own.push(format!("{folder}/awaiting-human/"));
+            }
+            if policy.paths == Bounds::Subject {
+                change = matches!(settings.subject, Subject::Change(_));
+                subject = settings.subject.files().into_iter().map(String::from).collect();
+            }
+        }
+        Place {
+            root: real(root),
+            cwd: if cwd.is_absolute() { real(&cwd) } else { real(root) },
+            home: env::var("HOME").unwrap_or_default(),
+            subject,
+            change,
+            own,
+            scratch: vec![env::temp_dir().display().to_string()],
+        }
+    }
+
+    fn ground(&self, session_bound: bool) -> Ground<'_> {
+        Ground {
+            root: &self.root,
+            cwd: &self.cwd,
+            home: &self.home,
+            subject: &self.subject,
+            change: self.change,
+            own: &self.own,
+            scratch: &self.scratch,
+            session_bound,
+        }
+    }
+}
+
+/// What the run is pinned to whose findings the session has taken on.
+fn pinned(call: &Call, taken: &Taken) -> Option<Settings> {
+    let run = taken.state.run.as_ref()?;
+    let store = Store::open_read_only(&call.project.home()).ok()?;
+    let last = store.last_of(run, &["run_started", "settings_changed"]).ok()??;
+    RunView::of([&last]).settings
+}

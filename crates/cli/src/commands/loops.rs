@@ -1,0 +1,377 @@
+//! `tribunal loop start|status|cancel`: the same prompt again and again in a session that a person has open, until it is done
+//! or the limit is reached. Always finite.
+
+use std::{
+    io::{Read, Write, stdin, stdout},
+    time::Duration,
+};
+
+use tribunal_core::{
+    event::Event,
+    ids::RunId,
+    session::{Binding, Bound, LetGo, MOST_REFUSALS, UPPER_BOUND, Work},
+    stamp::Stamp,
+};
+use tribunal_report::{escaped, session::says};
+use tribunal_runner::{
+    Project,
+    session::{self, Look, SessionError, Taken, file},
+};
+use tribunal_store::Store;
+
+use crate::{
+    agent_session,
+    complaint::{Complaint, ENVIRONMENT},
+    context::{Context, quoted},
+    documents::{self, LoopRow, Loops},
+};
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum What {
+    /// Start a loop in a session
+    Start(Start),
+    /// What sessions have taken on here, and how it stands
+    Status(Status),
+    /// Let the session go
+    Cancel(Cancel),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Start {
+    /// What the session is to do; `-` reads it from standard input
+    #[arg(required = true)]
+    prompt: Vec<String>,
+    /// How often it is sent back at most
+    #[arg(long, value_name = "N", default_value_t = MOST_REFUSALS, value_parser = times())]
+    max_iterations: u32,
+    /// What it says, between <promise> and </promise>, when it is done; else only the limit ends it
+    #[arg(long, value_name = "TEXT", alias = "completion-promise")]
+    promise: Option<String>,
+    /// A file of the project whose front matter has hooks for this session
+    #[arg(long, value_name = "FILE")]
+    step: Option<std::path::PathBuf>,
+    /// The session, as its client names it; else the one this is typed in
+    #[arg(long, value_name = "ID", conflicts_with = "next")]
+    session: Option<String>,
+    /// The next session in this project in which somebody types something
+    #[arg(long)]
+    next: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    /// One of them, with all that happened
+    name: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Cancel {
+    /// A loop, or a review in a session; else the one that is held here
+    name: Option<String>,
+}
+
+pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
+    match what {
+        What::Start(start) => begin(start, context),
+        What::Status(wanted) => status(wanted.name.as_deref(), context),
+        What::Cancel(cancel_) => cancel(&cancel_, context),
+    }
+}
+
+fn times() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(UPPER_BOUND))
+}
+
+/// As long as nothing sets it otherwise.
+const STALE: Duration = Duration::from_secs(24 * 3600);
+
+fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let session = match (start.session, start.next) {
+        (Some(session), _) => session,
+        (None, true) => String::new(),
+        (None, false) => agent_session::current(context).ok_or_else(no_session)?,
+    };
+    let mut prompt = start.prompt.join(" ");
+    if prompt == "-" {
+        prompt.clear();
+        stdin().lock().take(1 << 20).read_to_string(&mut prompt)?;
+    }
+    let prompt = prompt.trim().to_string();
+    if prompt.is_empty() {
+        return Err(Complaint::usage("the prompt is empty").why("A loop sends the session back with it."));
+    }
+    let step = match start.step {
+        Some(step) => Some(tribunal_runner::subject::relative(project.root(), &context.path(&step))?),
+        None => None,
+    };
+    let bound = Bound {
+        session,
+        work: Work::Loop,
+        prompt: context.masker().mask(&prompt).into_owned(),
+        promise: start.promise,
+        max_refusals: start.max_iterations,
+        step,
+    };
+    session::make_room(&project, &bound.session, STALE)?;
+    let run = session::start_loop(&project, bound.clone())?;
+    if context.json {
+        let row = LoopRow { held: true, ..row(&run, &bound) };
+        documents::print(&Loops { schema: "tribunal.loops/1", loops: vec![row] })?;
+        return Ok(0);
+    }
+    let mut out = stdout().lock();
+    let whose = match bound.session.as_str() {
+        "" => "the next session here in which somebody types something".to_string(),
+        session => format!("session {session}"),
+    };
+    writeln!(out, "loop {run} in {}", escaped(&whose))?;
+    writeln!(out, "  limit    sent back at most {} times, then let go", bound.max_refusals)?;
+    match &bound.promise {
+        Some(promise) => writeln!(out, "  promise  <promise>{}</promise>", escaped(promise))?,
+        None => writeln!(out, "  promise  none: only the limit ends it (--promise TEXT)")?,
+    }
+    writeln!(out, "  prompt   {}", escaped(&bound.prompt))?;
+    writeln!(out, "  state    {}", file::OURS)?;
+    writeln!(out, "next: tribunal loop status, tribunal loop cancel")?;
+    if !is_installed(&project) {
+        writeln!(out, "[W] no stop hook of Tribunal is set up in this project: tribunal init")?;
+    }
+    Ok(0)
+}
+
+fn no_session() -> Complaint {
+    Complaint::usage("there is no session to hold: this was not typed in one")
+        .why("Claude Code and Codex tell the commands they run which session they are in; a plain terminal does not.")
+        .todo("type it in the session (in Claude Code: ! tribunal loop start …)")
+        .todo("or name the session: --session ID")
+        .todo("or take the next one in which somebody types something here: --next")
+}
+
+/// Whether some client's settings in this project call our stop hook.
+fn is_installed(project: &Project) -> bool {
+    let files = [
+        ".claude/settings.json",
+        ".claude/settings.local.json",
+        ".codex/hooks.json",
+        ".github/hooks/tribunal.json",
+    ];
+    let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
+    let of_person = home.iter().flat_map(|home| {
+        [".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json"].map(|name| home.join(name))
+    });
+    let mut all = files.iter().map(|name| project.root().join(name)).chain(of_person);
+    all.any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("hook stop")))
+}
+
+fn row(run: &RunId, bound: &Bound) -> LoopRow {
+    LoopRow {
+        id: run.clone(),
+        work: bound.work,
+        session: bound.session.clone(),
+        held: false,
+        let_go: None,
+        detail: String::new(),
+        refusals: 0,
+        max_refusals: bound.max_refusals,
+        tools: 0,
+        last: String::new(),
+    }
+}
+
+/// All that sessions have taken on, oldest first.
+fn all(store: &Store) -> Result<Vec<Binding>, Complaint> {
+    let mut found = Vec::new();
+    for run in store.loops()?.into_iter().chain(store.runs()?) {
+        if store.last_of(&run, &["session"])?.is_some() {
+            found.extend(Binding::of(&store.entries(&run, 0)?));
+        }
+    }
+    found.sort_by_key(|binding| binding.last_ms);
+    Ok(found)
+}
+
+fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let store = context.journal(&project)?;
+    let mut found = match &store {
+        Some(store) => all(store)?,
+        None => Vec::new(),
+    };
+    if let Some(wanted) = wanted {
+        found.retain(|binding| binding.run.as_str() == wanted);
+        if found.is_empty() {
+            return Err(Complaint::usage(format!("no session has taken on {wanted} here"))
+                .todo("tribunal loop status"));
+        }
+    }
+    let here = session_of_file(&project);
+    let mut rows = Vec::new();
+    for binding in &found {
+        let mut row = row(&binding.run, &binding.bound);
+        row.refusals = binding.tally.refusals;
+        row.tools = binding.tally.tools;
+        row.last = Stamp { wall_ms: binding.last_ms, awake_ms: 0 }.utc();
+        if let Some((why, detail)) = &binding.let_go {
+            row.let_go = Some(*why);
+            row.detail.clone_from(detail);
+        }
+        row.held = binding.let_go.is_none() && here.as_ref() == Some(&binding.run);
+        rows.push(row);
+    }
+    if context.json {
+        documents::print(&Loops { schema: "tribunal.loops/1", loops: rows })?;
+        return Ok(0);
+    }
+    let mut out = stdout().lock();
+    for row in &rows {
+        writeln!(out, "{}", escaped(&line(row)))?;
+        if let (Some(_), Some(store)) = (wanted, &store) {
+            for line in history(store, &row.id)? {
+                writeln!(out, "  {}", escaped(&line))?;
+            }
+        }
+    }
+    if let Some(taken) = held_by_file_alone(&project) {
+        let whose = if taken.state.session.is_empty() { "nobody yet" } else { &taken.state.session };
+        let text = format!(
+            "{}  session {whose} · sent back {} of at most {} · no journal knows of it",
+            taken.file, taken.standing.refusals, taken.standing.max_refusals
+        );
+        writeln!(out, "{}", escaped(&text))?;
+    } else if rows.is_empty() {
+        writeln!(
+            out,
+            "no session has taken anything on here; start a loop: tribunal loop start PROMPT --promise TEXT"
+        )?;
+    }
+    if let Some(row) = rows.iter().find(|row| row.held) {
+        writeln!(out, "next: tribunal loop cancel {}", escaped(row.id.as_str()))?;
+    }
+    Ok(0)
+}
+
+fn line(row: &LoopRow) -> String {
+    let session = if row.session.is_empty() {
+        "no session yet".to_string()
+    } else {
+        format!("session {}", row.session)
+    };
+    let how = match (&row.let_go, row.held) {
+        (Some(why), _) => {
+            let detail = if row.detail.is_empty() { String::new() } else { format!(" ({})", row.detail) };
+            format!("let go: {}{detail}", why.says())
+        }
+        (None, true) => "held".to_string(),
+        (None, false) => "free: its state file is gone".to_string(),
+    };
+    format!(
+        "{}  {how} · {session} · sent back {} of at most {} · {} tools used · {} UTC",
+        row.id, row.refusals, row.max_refusals, row.tools, row.last
+    )
+}
+
+/// The run that our state file names.
+fn session_of_file(project: &Project) -> Option<RunId> {
+    let text = std::fs::read_to_string(project.root().join(file::OURS)).ok()?;
+    file::State::read(&text).ok()?.run
+}
+
+/// What a state file says that no journal knows of.
+fn held_by_file_alone(project: &Project) -> Option<Box<Taken>> {
+    for name in [file::OURS, file::THEIRS] {
+        let Ok(text) = std::fs::read_to_string(project.root().join(name)) else { continue };
+        let Ok(state) = file::State::read(&text) else { continue };
+        if state.run.is_none()
+            && state.active
+            && let Look::Held(taken) = session::look(project, &state.session, session::now_ms(), STALE)
+        {
+            return Some(taken);
+        }
+    }
+    None
+}
+
+fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
+    let project = context.project();
+    let mut free = Vec::new();
+    for name in [file::OURS, file::THEIRS] {
+        let Ok(text) = std::fs::read_to_string(project.root().join(name)) else { continue };
+        let state = file::State::read(&text).ok();
+        let named = state.as_ref().and_then(|state| state.run.as_ref()).map(ToString::to_string);
+        if let (Some(wanted), named) = (&arguments.name, &named)
+            && named.as_ref() != Some(wanted)
+        {
+            continue;
+        }
+        let session = state.map(|state| state.session).unwrap_or_default();
+        match session::look(&project, &session, session::now_ms(), STALE) {
+            Look::Held(mut taken) if taken.file == name => {
+                taken.let_go(&project, LetGo::Person, "tribunal loop cancel", session::now_ms())?;
+                free.push(named.unwrap_or_else(|| name.to_string()));
+            }
+            // Broken or stale: it has been put aside by looking.
+            Look::Idle(_) => free.push(named.unwrap_or_else(|| name.to_string())),
+            _ => {}
+        }
+    }
+    if context.json {
+        documents::print(&serde_json::json!({ "schema": "tribunal.cancel/1", "free": free }))?;
+    } else if free.is_empty() {
+        writeln!(stdout(), "nothing is held here: tribunal loop status")?;
+    } else {
+        for name in &free {
+            writeln!(stdout(), "✓ {}: the session is free; what it did stays", escaped(name))?;
+        }
+    }
+    Ok(0)
+}
+
+/// What becomes of a loop that was let go before it was done: a person says `more` or `end`.
+pub(super) fn answered(project: &Project, run: &RunId, more: bool) -> Result<String, Complaint> {
+    let store = Store::open_read_only(&project.home())?;
+    let binding = Binding::of(&store.entries(run, 0)?);
+    drop(store);
+    let Some(binding) = binding else {
+        return Err(Complaint::usage(format!("{run} is no loop")).todo("tribunal loop status"));
+    };
+    session::answer_loop(project, &binding, more)?;
+    Ok(match more {
+        true => format!(
+            "it goes on in session {}; sent back at most {} times",
+            binding.bound.session, binding.bound.max_refusals
+        ),
+        false => "it stays as it is".to_string(),
+    })
+}
+
+/// Every line of a loop's journal, for people.
+fn history(store: &Store, run: &RunId) -> Result<Vec<String>, Complaint> {
+    let entries = store.entries(run, 0)?;
+    let lines = entries.iter().filter_map(|entry| match &entry.event {
+        Event::Session(event) => Some(format!("{} {}", entry.at.utc(), says(event))),
+        _ => None,
+    });
+    Ok(lines.collect())
+}
+
+impl From<SessionError> for Complaint {
+    fn from(cause: SessionError) -> Complaint {
+        let what = cause.to_string();
+        match cause {
+            SessionError::Store(cause) => cause.into(),
+            SessionError::File { .. } => Complaint::new(ENVIRONMENT, what)
+                .todo("see that .claude and .tribunal are folders that can be written"),
+            SessionError::LeadsOut { .. } => Complaint::usage(what)
+                .why("Tribunal writes inside the project only.")
+                .todo("put a file in the place of the link, or take it away"),
+            SessionError::Unusable { path, .. } => Complaint::usage(what)
+                .why("It was left as it is.")
+                .todo(format!("look at it, then take it away: mv {} /tmp/", quoted(&path))),
+            SessionError::Busy { run, .. } => Complaint::usage(what)
+                .why("A project has one such session at a time.")
+                .todo(format!("let it go first: tribunal loop cancel {run}"))
+                .todo("or see how it stands: tribunal loop status"),
+        }
+    }
+}

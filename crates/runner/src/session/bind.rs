@@ -1,0 +1,165 @@
+//! Binding a session to something, and the state file that says so.
+
+use std::time::Duration;
+
+use tribunal_core::{
+    decision::Answer,
+    event::{Draft, Entry, Event},
+    finding::Status,
+    ids::{DecisionId, RunId},
+    session::{Binding, Bound, SessionEvent, Tally, UPPER_BOUND, What, stop::Phase},
+    settings::Settings,
+    stamp::Stamp,
+    view::RunView,
+};
+use tribunal_store::Store;
+
+use super::{
+    Look, SessionError, append,
+    file::{self, Counted, Shown, State},
+    look_into, now_ms, put_aside, read, replace, utc,
+};
+use crate::{
+    names,
+    project::Project,
+    run::{RunError, Runner},
+};
+
+/// Fails if a session here has taken something on that is not over. What holds nobody any more is put aside.
+pub fn make_room(project: &Project, session: &str, stale_after: Duration) -> Result<(), SessionError> {
+    let busy = |session: &str, run: Option<&RunId>| SessionError::Busy {
+        session: session.to_string(),
+        run: run.map_or("a loop".to_string(), ToString::to_string),
+    };
+    match look_into(project, file::OURS, session, (now_ms(), stale_after)) {
+        Look::Nothing => Ok(()),
+        Look::Idle(_) if !project.root().join(file::OURS).exists() => Ok(()),
+        Look::Idle(why) => Err(SessionError::Unusable { path: file::OURS.to_string(), why }),
+        Look::Anothers { session: other } => {
+            match look_into(project, file::OURS, &other, (now_ms(), stale_after)) {
+                Look::Held(taken) if !matches!(taken.standing.run_is, Phase::Over(_)) => {
+                    Err(busy(&other, taken.state.run.as_ref()))
+                }
+                Look::Held(_) => put_aside(project, file::OURS).map(|_| ()),
+                _ => Ok(()),
+            }
+        }
+        Look::Held(taken) if matches!(taken.standing.run_is, Phase::Over(_)) => {
+            put_aside(project, file::OURS).map(|_| ())
+        }
+        Look::Held(taken) => Err(busy(&taken.state.session, taken.state.run.as_ref())),
+    }
+}
+
+/// Starts a loop: recorded, and its state file written. Its name.
+pub fn start_loop(project: &Project, bound: Bound) -> Result<RunId, SessionError> {
+    let failed = |cause| SessionError::File { path: ".tribunal".to_string(), cause };
+    project.prepare_home().map_err(failed)?;
+    let store = Store::open(&project.home())?;
+    let run = names::fresh("loop", &store.loops()?);
+    drop(store);
+    let event = SessionEvent { what: What::Bound { bound: bound.clone() }, tally: Tally::default() };
+    append(project, &run, vec![Event::Session(event)], Stamp { wall_ms: now_ms(), awake_ms: 0 })?;
+    show(project, &run, &bound, &Shown::default(), &Counted::default())?;
+    Ok(run)
+}
+
+/// A person says what becomes of a loop that was let go before it was done.
+pub fn answer_loop(project: &Project, binding: &Binding, more: bool) -> Result<(), SessionError> {
+    let (choice, note) = (if more { "more" } else { "end" }, String::new());
+    let answer = Answer { choice: choice.into(), note };
+    let mut events = vec![Event::DecisionAnswered { decision: DecisionId::new("D1"), answer }];
+    if more {
+        make_room(project, &binding.bound.session, FOR_EVER)?;
+        show(project, &binding.run, &binding.bound, &Shown::default(), &Counted::default())?;
+        let what = What::Bound { bound: binding.bound.clone() };
+        events.push(Event::Session(SessionEvent { what, tally: Tally::default() }));
+    }
+    append(project, &binding.run, events, Stamp { wall_ms: now_ms(), awake_ms: 0 })
+}
+
+/// Nothing that is there is taken for stale.
+const FOR_EVER: Duration = Duration::from_secs(u64::MAX / 1000);
+
+/// Writes the state file anew.
+pub fn show(
+    project: &Project,
+    run: &RunId,
+    bound: &Bound,
+    shown: &Shown,
+    counted: &Counted,
+) -> Result<(), SessionError> {
+    let bound = Bound { max_refusals: bound.max_refusals.clamp(1, UPPER_BOUND), ..bound.clone() };
+    replace(project, file::OURS, &file::render(run, &bound, shown, counted, &utc(now_ms())))
+}
+
+/// Brings the state file of a run up to date, if it is this run's.
+pub(crate) fn refresh(project: &Project, view: &RunView) {
+    let (Some(run), Ok(Some(text))) = (&view.run, read(project, file::OURS)) else { return };
+    let Ok(state) = State::read(&text) else { return };
+    if state.run.as_ref() != Some(run) {
+        return;
+    }
+    let of = |is: fn(&Status) -> bool| view.findings.values().filter(|f| is(&f.status)).count() as u32;
+    let counts = view.counts();
+    let assigned = of(|status| *status == Status::Assigned);
+    let counted = Counted {
+        refusals: state.refusals,
+        total: counts.total,
+        open: counts.open.saturating_sub(assigned),
+        assigned,
+        fixed: counts.fixed,
+        blocked: counts.blocked,
+        failures: state.failures,
+        total_failures: state.failures,
+    };
+    let mut values = counted.values(&utc(now_ms()));
+    values.retain(|(name, _)| !name.ends_with("_failures"));
+    values.push(("review_round", view.rounds.to_string()));
+    if let Some(confidence) = &view.confidence {
+        values.push(("current_confidence", confidence.score.to_string()));
+    }
+    // It is only a view: the journal has it all.
+    if let Ok(text) = file::edited(&text, &values) {
+        let _ = replace(project, file::OURS, &text);
+    }
+}
+
+/// What a new review's state file says of it.
+fn shown(settings: &Settings) -> Shown {
+    Shown {
+        subject: settings.subject.title(),
+        section: settings.subject.section().unwrap_or_default().to_string(),
+        max_rounds: settings.limits.rounds,
+        max_fix_iterations: settings.limits.fix_iterations,
+        target_confidence: settings.target_confidence,
+        max_failures: settings.limits.failures,
+        ..Shown::default()
+    }
+}
+
+impl Runner {
+    /// The same for a run whose session may still hold it.
+    pub(crate) fn rebind_if_free(
+        &self,
+        run: &RunId,
+        settings: &Settings,
+        entries: &[Entry],
+    ) -> Result<Option<Draft>, RunError> {
+        match Binding::of(entries) {
+            Some(Binding { let_go: None, .. }) => Ok(None),
+            _ => self.rebind(run, settings),
+        }
+    }
+
+    /// The session that repairs from now on, to be recorded; its state file is written.
+    pub(crate) fn rebind(&self, run: &RunId, settings: &Settings) -> Result<Option<Draft>, RunError> {
+        let Some(bound) = self.binding.clone().filter(|_| settings.tasks.writing.in_session) else {
+            return Ok(None);
+        };
+        show(&self.project, run, &bound, &shown(settings), &Default::default())?;
+        let what = What::Bound { bound };
+        let event = Event::Session(SessionEvent { what, tally: Tally::default() });
+        Ok(Some(Draft { id: format!("session:{}:{}", std::process::id(), now_ms()), event }))
+    }
+}

@@ -1,0 +1,86 @@
+use super::*;
+
+const WIGGUM: &str = "---\nactive: true\niteration: 1\nmax_iterations: 50\ncompletion_promise: \"DONE\"\n\
+                      started_at: \"2026-01-15T12:00:00Z\"\n---\n\nMake *all* [tests] pass.\n---\nstill the prompt\n";
+
+/// In the shape that review loops of BMAD write: three lines of comments first, a heading over the prompt.
+const FOREIGN: &str = "# state of a loop\n# made by a workflow\n\n---\nactive: true\nworkflow_name: \"prd\"\n\
+                       current_round: 2\nmax_rounds: 3\npending_count: 4\nin_progress_count: 1\n\
+                       # limits\nmax_consecutive_failures: 5\ncompletion_promise: \"ALL_ISSUES_RESOLVED\"\n---\n\
+                       # Original Prompt (given again)\nReview it.\n\n---\nmore\n";
+
+#[test]
+fn another_tools_loop_is_understood() {
+    let state = State::read(WIGGUM).unwrap();
+    assert_eq!(state.work, Work::Loop);
+    assert_eq!((state.refusals, state.max_refusals), (1, 50));
+    assert_eq!(state.promise.as_deref(), Some("DONE"));
+    assert_eq!(state.prompt, "Make *all* [tests] pass.\n---\nstill the prompt");
+    assert_eq!(state.touched_ms, stamp::wall_ms("2026-01-15T12:00:00"));
+}
+
+#[test]
+fn a_loop_without_an_end_gets_one() {
+    let state = State::read(&WIGGUM.replace("max_iterations: 50", "max_iterations: 0")).unwrap();
+    assert_eq!(state.max_refusals, MOST_REFUSALS);
+    let state = State::read(&WIGGUM.replace("max_iterations: 50", "max_iterations: 4000000000")).unwrap();
+    assert_eq!(state.max_refusals, UPPER_BOUND);
+}
+
+#[test]
+fn comments_may_stand_before_it_and_the_heading_is_no_part_of_the_prompt() {
+    let state = State::read(FOREIGN).unwrap();
+    assert_eq!(state.work, Work::Review);
+    assert_eq!((state.refusals, state.max_refusals, state.open), (2, 3, 5));
+    assert_eq!(state.prompt, "Review it.\n\n---\nmore");
+}
+
+#[test]
+fn what_is_written_reads_back() {
+    let bound = Bound {
+        session: "abc".into(),
+        work: Work::Review,
+        prompt: "one\n---\n# two: \"x\"".into(),
+        promise: Some("all \"good\" [*]".into()),
+        max_refusals: 7,
+        step: None,
+    };
+    let counted = Counted { open: 2, assigned: 1, refusals: 3, ..Counted::default() };
+    let text = render(&RunId::new("prd-k3f9"), &bound, &Shown::default(), &counted, "2026-11-15T01:02:03Z");
+    let state = State::read(&text).unwrap();
+    assert_eq!(state.session, "abc");
+    assert_eq!(state.run, Some(RunId::new("prd-k3f9")));
+    assert_eq!((state.refusals, state.max_refusals, state.open), (3, 7, 3));
+    assert_eq!(state.promise, bound.promise);
+    assert_eq!(state.prompt, bound.prompt);
+    assert_eq!(state.touched_ms, stamp::wall_ms("2026-11-15T01:02:03"));
+}
+
+#[test]
+fn an_edit_changes_its_values_and_nothing_else() {
+    let values = [("iteration", "2".to_string()), ("session_id", quoted("s-1"))];
+    let edited = edited(WIGGUM, &values).unwrap();
+    let expected = WIGGUM
+        .replace("iteration: 1\n", "iteration: 2\n")
+        .replace("12:00:00Z\"\n---", "12:00:00Z\"\nsession_id: \"s-1\"\n---");
+    assert_eq!(edited, expected);
+    let crlf = WIGGUM.replace('\n', "\r\n");
+    let same = super::edited(&crlf, &[("iteration", "2".into())]).unwrap();
+    assert_eq!(same, crlf.replace("iteration: 1\r\n", "iteration: 2\r\n"));
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said() {
+    for (text, why) in [
+        ("", "it does not say whether it is `active`"),
+        ("---\nactive: true\n", "there is no second line of `---`"),
+        ("---\nactive: maybe\n---\n", "`active` is neither true nor false: maybe"),
+        ("---\nactive: true\ncurrent_round: many\n---\n", "`current_round` is no number: many"),
+        ("\u{0}\u{1}binary", ""),
+    ] {
+        let said = State::read(text).unwrap_err();
+        assert!(said.contains(why), "{text:?}: {said}");
+    }
+    let broken = State::read("# one\n---\nactive: true\n\tx: [\n---\n").unwrap_err();
+    assert!(broken.starts_with("line 3"), "{broken}");
+}

@@ -1,0 +1,237 @@
+//! Sessions that people have open, and what they have taken on: found, bound, recorded, let go.
+//!
+//! The state file ([`file`]) says whose it is and what it is about; the journal says what happened. Nothing here decides
+//! whether a session may stop: that is `core`'s [`tribunal_core::session::stop`]. Every way to fail is a way to let go, so what
+//! cannot be read is put aside and said, never deleted and never in anybody's way.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use tribunal_core::{
+    event::{Draft, Event},
+    ids::RunId,
+    session::{
+        LetGo, Tally,
+        stop::{Phase, Standing},
+    },
+    stamp::Stamp,
+};
+use tribunal_store::{Batch, NewEntry, Store, StoreError};
+
+use crate::project::Project;
+
+mod bind;
+pub mod file;
+mod taken;
+
+pub(crate) use bind::refresh;
+pub use bind::{answer_loop, make_room, show, start_loop};
+use file::{Counted, State};
+
+/// A hook does not wait longer than this for other writers of the journal.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+/// A state file beyond this is none.
+const LONGEST: u64 = 4 << 20;
+
+/// What a session has taken on, as far as one can see.
+#[derive(Debug)]
+pub enum Look {
+    Nothing,
+    /// There is something, and it holds nobody: why, for people. It may have been put aside.
+    Idle(String),
+    /// It belongs to another session.
+    Anothers {
+        session: String,
+    },
+    Held(Box<Taken>),
+}
+
+#[derive(Debug)]
+pub struct Taken {
+    /// Relative to the project's root.
+    pub file: &'static str,
+    text: String,
+    pub state: State,
+    pub standing: Standing,
+    pub tally: Tally,
+    counted: Counted,
+    /// The journal knows it.
+    recorded: bool,
+    awake_ms: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{path}: {cause}")]
+    File { path: String, cause: io::Error },
+    #[error("{path} leads out of the project, to {}", to.display())]
+    LeadsOut { path: String, to: PathBuf },
+    #[error("{path}: {why}")]
+    Unusable { path: String, why: String },
+    #[error("session {session} has already taken on {run}")]
+    Busy { session: String, run: String },
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn utc(ms: u64) -> String {
+    Stamp { wall_ms: ms, awake_ms: 0 }.utc().replacen(' ', "T", 1) + "Z"
+}
+
+/// What this session has taken on here. A loop that belongs to nobody yet is as good as its own, for the caller to claim.
+pub fn look(project: &Project, session: &str, now_ms: u64, stale_after: Duration) -> Look {
+    let mut seen = Look::Nothing;
+    for name in [file::OURS, file::THEIRS] {
+        match look_into(project, name, session, (now_ms, stale_after)) {
+            Look::Nothing => {}
+            held @ Look::Held(_) => return held,
+            other => seen = other,
+        }
+    }
+    seen
+}
+
+fn look_into(
+    project: &Project,
+    name: &'static str,
+    session: &str,
+    (now_ms, stale_after): (u64, Duration),
+) -> Look {
+    let text = match read(project, name) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Look::Nothing,
+        Err(why) => return unusable(project, name, &why.to_string()),
+    };
+    let state = match State::read(&text) {
+        Ok(state) => state,
+        Err(why) => return unusable(project, name, &why),
+    };
+    if !state.session.is_empty() && state.session != session {
+        return Look::Anothers { session: state.session };
+    }
+    let mut taken = match Taken::of(project, name, text, state) {
+        Ok(taken) => taken,
+        // The file may well be right; it is only not known what it stands for.
+        Err(cause) => return Look::Idle(format!("the journal cannot be read, so nobody is held: {cause}")),
+    };
+    if !taken.state.active {
+        let aside = taken.let_go(project, LetGo::Person, "the state file says `active: false`", now_ms);
+        return Look::Idle(said(name, "it is not active", aside));
+    }
+    if taken.standing.run_is == Phase::Over(String::from(LET_GO)) {
+        let aside = put_aside(project, name);
+        return Look::Idle(said(name, LET_GO, aside.map(|path| vec![path])));
+    }
+    let touched = taken.state.touched_ms.unwrap_or(now_ms);
+    let age = Duration::from_millis(now_ms.saturating_sub(touched));
+    if age > stale_after {
+        let hours = age.as_secs() / 3600;
+        let aside = taken.let_go(project, LetGo::Stale, &format!("{hours} h"), now_ms);
+        return Look::Idle(said(name, &format!("nothing was heard of it for {hours} h"), aside));
+    }
+    Look::Held(Box::new(taken))
+}
+
+/// How a run is that its session was let go from before.
+const LET_GO: &str = "the session was let go before";
+
+fn said(name: &str, why: &str, aside: Result<Vec<String>, SessionError>) -> String {
+    match aside {
+        Ok(paths) => {
+            let at = paths.last().map(|path| format!(" (kept as {path})")).unwrap_or_default();
+            format!("{name}: {why}; nobody is held{at}")
+        }
+        Err(cause) => format!("{name}: {why}; nobody is held; it could not be put aside: {cause}"),
+    }
+}
+
+fn unusable(project: &Project, name: &'static str, why: &str) -> Look {
+    Look::Idle(said(name, why, put_aside(project, name).map(|path| vec![path])))
+}
+
+/// The text of a state file; none: there is none.
+fn read(project: &Project, name: &str) -> Result<Option<String>, SessionError> {
+    let path = project.root().join(name);
+    let failed = |cause| SessionError::File { path: name.to_string(), cause };
+    let meta = match fs::symlink_metadata(&path) {
+        Ok(meta) => meta,
+        Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(cause) => return Err(failed(cause)),
+    };
+    let unusable = |why: &str| SessionError::Unusable { path: name.to_string(), why: why.to_string() };
+    if let Some(to) = project.leads_out(&path) {
+        return Err(SessionError::LeadsOut { path: name.to_string(), to });
+    }
+    if !meta.is_file() && !meta.is_symlink() {
+        return Err(unusable("it is no file"));
+    }
+    if fs::metadata(&path).map_err(failed)?.len() > LONGEST {
+        return Err(unusable("it is too long"));
+    }
+    let bytes = fs::read(&path).map_err(failed)?;
+    String::from_utf8(bytes).map(Some).map_err(|_| unusable("it is no text (it is no UTF-8)"))
+}
+
+/// Moves a state file out of everybody's way; never over anything. Where to.
+pub fn put_aside(project: &Project, name: &str) -> Result<String, SessionError> {
+    let failed = |cause| SessionError::File { path: name.to_string(), cause };
+    project.prepare_home().map_err(failed)?;
+    let folder = project.home().join("sessions");
+    if let Some(to) = project.leads_out(&folder) {
+        return Err(SessionError::LeadsOut { path: ".tribunal/sessions".into(), to });
+    }
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let plain = name.rsplit('/').next().unwrap_or(name);
+    let mut number = 1;
+    let at = loop {
+        let at = format!("{number}-{plain}");
+        if fs::symlink_metadata(folder.join(&at)).is_err() {
+            break at;
+        }
+        number += 1;
+    };
+    fs::rename(project.root().join(name), folder.join(&at)).map_err(failed)?;
+    Ok(format!(".tribunal/sessions/{at}"))
+}
+
+fn append(project: &Project, run: &RunId, events: Vec<Event>, at: Stamp) -> Result<(), SessionError> {
+    let store = Store::open_within(&project.home(), PATIENCE)?;
+    let own = std::process::id();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    let entry = |(index, event)| NewEntry {
+        run: run.clone(),
+        at,
+        draft: Draft { id: format!("session:{own}:{since}:{index}"), event },
+    };
+    let entries = events.into_iter().enumerate().map(entry).collect();
+    store.append(Batch { entries, ..Batch::default() })?;
+    Ok(())
+}
+
+/// A view may be lost in a crash: it is written whole, but nobody waits for the disk.
+fn replace(project: &Project, name: &str, text: &str) -> Result<(), SessionError> {
+    let path = project.root().join(name);
+    let failed = |cause| SessionError::File { path: name.to_string(), cause };
+    if let Some(to) = project.leads_out(&path) {
+        return Err(SessionError::LeadsOut { path: name.to_string(), to });
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(failed)?;
+    let temporary = path.with_extension(format!("{}-tmp", std::process::id()));
+    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path));
+    written.map_err(|cause| {
+        let _ = fs::remove_file(&temporary);
+        failed(cause)
+    })
+}
