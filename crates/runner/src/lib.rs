@@ -32,6 +32,7 @@ pub mod run;
 pub mod session;
 mod shared;
 pub mod shelf;
+pub mod step_hooks;
 pub mod subject;
 pub mod undo;
 
