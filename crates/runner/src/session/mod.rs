@@ -5,7 +5,8 @@
 //! cannot be read is put aside and said, never deleted and never in anybody's way.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -109,6 +110,8 @@ fn look_into(
     let text = match read(project, name) {
         Ok(Some(text)) => text,
         Ok(None) => return Look::Nothing,
+        // Somebody else's, perhaps: it stays where it is.
+        Err(why @ SessionError::File { .. }) => return Look::Idle(format!("{why}; nobody is held")),
         Err(why) => return unusable(project, name, &why.to_string()),
     };
     let state = match State::read(&text) {
@@ -162,24 +165,27 @@ fn unusable(project: &Project, name: &'static str, why: &str) -> Look {
 fn read(project: &Project, name: &str) -> Result<Option<String>, SessionError> {
     let path = project.root().join(name);
     let failed = |cause| SessionError::File { path: name.to_string(), cause };
-    let meta = match fs::symlink_metadata(&path) {
-        Ok(meta) => meta,
+    match fs::symlink_metadata(&path) {
+        Ok(_) => {}
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
         Err(cause) => return Err(failed(cause)),
-    };
+    }
     let unusable = |why: &str| SessionError::Unusable { path: name.to_string(), why: why.to_string() };
     if let Some(to) = project.leads_out(&path) {
         return Err(SessionError::LeadsOut { path: name.to_string(), to });
     }
-    if !meta.is_file() && !meta.is_symlink() {
+    // A pipe behind a link would keep everybody waiting.
+    if !fs::metadata(&path).map_err(failed)?.is_file() {
         return Err(unusable("it is no file"));
     }
-    if fs::metadata(&path).map_err(failed)?.len() > LONGEST {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(&path).map_err(failed)?;
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LONGEST {
         return Err(unusable("it is too long"));
     }
-    let bytes = fs::read(&path).map_err(failed)?;
     String::from_utf8(bytes).map(Some).map_err(|_| unusable("it is no text (it is no UTF-8)"))
 }
 

@@ -3,13 +3,14 @@
 use std::{env, fs::File};
 
 use tribunal_agents::hook::{Answer, transcript};
+use tribunal_bmad::hooks::Moment;
 use tribunal_core::session::{
     LetGo, Work,
     stop::{Client, Phase, Refusal, Verdict, decide},
 };
 use tribunal_runner::session::{self, Look, Taken};
 
-use super::{Call, say};
+use super::{Call, say, tools::aborted};
 
 /// Of a transcript's end, at most.
 const TAIL: u64 = 8 << 20;
@@ -28,15 +29,22 @@ impl Call {
             Look::Held(taken) => taken,
             Look::Idle(why) => {
                 say(&why);
-                return Answer::Allow { say: None };
+                return Answer::Allow { say: Some(format!("Tribunal: {why}")) };
             }
             Look::Nothing | Look::Anothers { .. } => return Answer::Allow { say: None },
         };
+        // A loop that waits for somebody to type something is not for who happens to stop.
+        if taken.state.session.is_empty() && !taken.is_of_a_file_alone() {
+            return Answer::Allow { say: None };
+        }
         if taken.state.session.is_empty()
             && let Err(cause) = taken.claim(&self.project, &self.input.session, now)
         {
             say(&format!("it cannot be said whose it is, so nobody is held: {cause}"));
             return Answer::Allow { say: None };
+        }
+        if let Some(why) = self.step_hooks(&mut taken, Moment::Stop).aborted {
+            return Answer::Allow { say: Some(aborted(&why)) };
         }
         let words = self.words(&taken);
         if !self.input.stop_active || words.used_tools == Some(true) {

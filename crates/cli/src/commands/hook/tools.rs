@@ -6,6 +6,7 @@
 use std::{env, path::Path};
 
 use tribunal_agents::hook::{Answer, tools::tool_use};
+use tribunal_bmad::hooks::Moment;
 use tribunal_core::{
     session::What,
     settings::Settings,
@@ -16,23 +17,36 @@ use tribunal_core::{
 use tribunal_runner::session::{Taken, file};
 use tribunal_store::Store;
 
-use super::{Call, moments::masked};
+use super::{Call, moments::masked, steps::Came};
+
+/// Settings that a session which has taken something on does not change.
+const HOLDING: [&str; 6] = [
+    "tribunal.yaml",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".codex/hooks.json",
+    ".codex/config.toml",
+    ".github/hooks/",
+];
 
 impl Call {
     pub(super) fn pre_tool_use(&self) -> Answer {
         let Some(tool) = &self.input.tool else { return Answer::Allow { say: None } };
-        let taken = self.taken();
+        let mut taken = self.taken();
         if taken.is_none() && !self.project.home().exists() {
             return Answer::Allow { say: None };
         }
         let used = tool_use(self.client, tool);
         let policy = match &taken {
-            Some(_) => self.settings.guard,
-            None => GuardPolicy { paths: Bounds::Off, destructive: false, ..self.settings.guard },
+            Some(_) => self.settings.policy,
+            None => GuardPolicy { paths: Bounds::Off, destructive: false, ..self.settings.policy },
         };
         let place = Place::of(self, taken.as_deref(), policy, used.folder.as_deref());
         match check(policy, &place.ground(taken.is_some()), &used.tool_use()) {
-            None => Answer::Allow { say: None },
+            None => match taken.as_mut().map(|taken| self.step_hooks(taken, Moment::PreToolUse)) {
+                Some(Came { aborted: Some(why), .. }) => Answer::Deny { reason: aborted(&why) },
+                _ => Answer::Allow { say: None },
+            },
             Some(denied) => {
                 if let Some(taken) = &taken {
                     let reason = masked(&denied.reason);
@@ -48,9 +62,16 @@ impl Call {
             taken.tally.in_a_row = 0;
             taken.tally.tools += 1;
             self.note(&taken, What::Used { tool: tool.name.clone() });
+            let came = self.step_hooks(&mut taken, Moment::PostToolUse);
+            return Answer::Allow { say: came.aborted.map(|why| aborted(&why)) };
         }
         Answer::Allow { say: None }
     }
+}
+
+/// What is said when a critical hook has ended a step.
+pub(super) fn aborted(why: &str) -> String {
+    format!("Tribunal: this step is over, {why}. A person has to look at it: tribunal decisions")
 }
 
 /// Where a tool would be used.
@@ -71,6 +92,10 @@ impl Place {
         let root = call.project.root();
         let cwd = Path::new(&call.input.cwd).join(folder.unwrap_or_default());
         let mut own: Vec<String> = [".tribunal/", file::OURS, file::THEIRS].map(String::from).to_vec();
+        if taken.is_some() {
+            // What holds it, and what it is measured by.
+            own.extend(HOLDING.map(String::from));
+        }
         let (mut subject, mut change) = (Vec::new(), false);
         if let Some(settings) = taken.and_then(|taken| pinned(call, taken)) {
             own.push(format!("{}/", settings.reviews));
