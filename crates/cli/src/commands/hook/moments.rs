@@ -124,8 +124,10 @@ impl Call {
             }
         }
         let waiting: usize = all.iter().map(|(view, _)| view.waiting().count()).sum();
-        if waiting > 0 {
-            notes.push(format!("{waiting} questions wait for a person: tribunal decisions"));
+        match waiting {
+            0 => {}
+            1 => notes.push("1 question waits for a person: tribunal decisions".to_string()),
+            _ => notes.push(format!("{waiting} questions wait for a person: tribunal decisions")),
         }
         notes
     }
