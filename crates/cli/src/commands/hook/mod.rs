@@ -132,7 +132,8 @@ fn parse(words: &[String]) -> Result<Parsed, String> {
     Ok((event, client, project))
 }
 
-/// The folder that has a state file, nearest first; else the project around.
+/// The folder that has a state file, nearest first; else the project around. Nothing above the project counts: what lies in a
+/// folder that all share may be anybody's.
 fn project(named: Option<&Path>, input: &Input) -> Project {
     let here = std::env::current_dir().unwrap_or_default();
     let claude = std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
@@ -142,9 +143,11 @@ fn project(named: Option<&Path>, input: &Input) -> Project {
         None => claude.or(said).unwrap_or(here),
     };
     let has_one = |folder: &&Path| [file::OURS, file::THEIRS].iter().any(|name| folder.join(name).exists());
-    match folder.ancestors().find(has_one) {
+    let around = Project::around(&folder);
+    let mut inside = folder.ancestors().take_while(|above| above.starts_with(around.root()));
+    match inside.find(has_one) {
         Some(root) => Project::at(root),
-        None => Project::around(&folder),
+        None => around,
     }
 }
 
