@@ -7,7 +7,7 @@
 //! | what comes next in planning | [`help`], [`paths`], [`state`]; how big a task is: [`field`], [`quick`], [`tier`] |
 //! | the sprint | [`board`], [`keys`], [`story`], [`specs`], [`deferred`], [`retro`] |
 //! | the plans | [`documents`] finds them, [`epics`] and [`verdict`] read them, [`check`] holds all against each other |
-//! | agents | [`roster`]; what they ask: [`menu`] |
+//! | agents | [`roster`]; what they ask: [`menu`]; what runs beside them: [`hooks`] |
 //!
 //! A reader gives a value and [`problem`]s and never fails; files come from a [`shelf`]. A new kind of file is a module of its
 //! own with a `read`, its edits beside it; what it has to agree with is a rule in [`check`].
@@ -22,6 +22,7 @@ pub mod documents;
 pub mod epics;
 pub mod field;
 pub mod help;
+pub mod hooks;
 pub mod keys;
 pub mod layout;
 pub mod manifest;

@@ -154,7 +154,7 @@ pub(crate) async fn ask(program: &Path, args: &[&str], manner: &Manner<'_>) -> R
         input: Vec::new(),
         deadlines: Deadlines { total: manner.limit, idle: manner.limit },
         grace: Duration::from_millis(200),
-        output: Output { flood: 1 << 20, seen: None },
+        output: Output { flood: 1 << 20, ..Output::default() },
         keeper: own_program(),
         hold: Vec::new(),
         stop: None,

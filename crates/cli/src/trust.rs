@@ -16,6 +16,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use tribunal_bmad::hooks::{Hook, Hooks};
 use tribunal_core::{
     client::{ClientSpec, Inherit},
     ids::Hash,
@@ -54,6 +55,11 @@ pub(crate) enum Item {
     Verify {
         command: String,
     },
+    /// What a step's or an agent's file wants run, named by that file.
+    Hook {
+        name: String,
+        command: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +92,18 @@ impl Item {
         items
     }
 
+    /// What a file's front matter wants run; the same command at another moment is the same command.
+    pub fn of_hooks(file: &str, hooks: &Hooks) -> Vec<Item> {
+        let item = |hook: &Hook| Item::Hook { name: file.to_string(), command: hook.command.clone() };
+        let mut items: Vec<Item> = Vec::new();
+        for item in hooks.all.iter().map(item) {
+            if !items.contains(&item) {
+                items.push(item);
+            }
+        }
+        items
+    }
+
     fn of_client(name: &str, client: &ClientSpec) -> Vec<Item> {
         let licence = |what| Item::Licence { name: name.to_string(), what };
         let program = client.program.iter();
@@ -107,16 +125,18 @@ impl Item {
             Item::Server { .. } => "server",
             Item::Licence { .. } => "licence",
             Item::Verify { .. } => "check",
+            Item::Hook { .. } => "hook",
         }
     }
 
-    /// The agent or the server it belongs to.
+    /// The agent, the server or the file it belongs to.
     pub fn name(&self) -> Option<&str> {
         match self {
             Item::Agent { name, .. }
             | Item::Client { name, .. }
             | Item::Server { name, .. }
-            | Item::Licence { name, .. } => Some(name),
+            | Item::Licence { name, .. }
+            | Item::Hook { name, .. } => Some(name),
             Item::Verify { .. } => None,
         }
     }
@@ -129,7 +149,7 @@ impl Item {
             }
             Item::Client { program, .. } => quoted(program),
             Item::Licence { what, .. } => what.words(),
-            Item::Verify { command } => command.clone(),
+            Item::Verify { command } | Item::Hook { command, .. } => command.clone(),
         };
         escaped(&line)
     }
@@ -146,6 +166,7 @@ impl Item {
             Item::Server { name: server, .. } => format!("MCP server `{}`: {command}", name(server)),
             Item::Licence { name: agent, .. } => format!("agent `{}` may {command}", name(agent)),
             Item::Verify { .. } => format!("check: {command}"),
+            Item::Hook { name: file, .. } => format!("hook of `{}`: {command}", name(file)),
         }
     }
 
@@ -155,7 +176,7 @@ impl Item {
         masker.mask(&command) != command
     }
 
-    /// Of the kind and the content. An agent's name is no part of it where what runs is the command.
+    /// Of the kind and the content. A name is no part of it where what runs is the command.
     pub fn hash(&self) -> Hash {
         let words;
         let parts: Vec<&str> = match self {
@@ -165,7 +186,7 @@ impl Item {
                 words = what.words();
                 vec![name, &words]
             }
-            Item::Verify { command } => vec![command],
+            Item::Verify { command } | Item::Hook { command, .. } => vec![command],
         };
         let mut bytes = self.kind().as_bytes().to_vec();
         for part in parts {
@@ -374,7 +395,21 @@ fn refusal(context: &Context, unknown: &[&Item], masker: &Masker) -> Complaint {
         .why(format!(
             "{lines}{it} came with the project and would run with your rights. Nothing was started."
         ))
-        .todo(format!("if that is well: {} trust", context.progress.program))
+        .todo(format!("if that is well: {} trust{}", context.progress.program, steps(unknown)))
+}
+
+/// Files are no settings: they have to be named.
+fn steps(unknown: &[&Item]) -> String {
+    let mut steps = String::new();
+    for item in unknown {
+        if let Item::Hook { name, .. } = item {
+            let step = format!(" --step {}", quoted(&escaped(name)));
+            if !steps.contains(&step) {
+                steps.push_str(&step);
+            }
+        }
+    }
+    steps
 }
 
 /// Shows the items and asks whether they may run. Only where somebody can answer.
@@ -415,6 +450,24 @@ mod tests {
         assert!(!book.trusts(&here, &agent(&["a", "b", "c"])));
         assert!(!book.trusts(&here, &Item::Verify { command: "a b".into() }));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_hook_is_trusted_by_its_command_wherever_it_stands() {
+        let text =
+            |command: &str| format!("---\nhooks:\n  Stop: {command}\n  PreToolUse: [make a, make a]\n---\n");
+        let of = |file: &str, command: &str| {
+            Item::of_hooks(file, &tribunal_bmad::hooks::read(file, &text(command)))
+        };
+        let [a, lint] = of("step-1.md", "make lint").try_into().unwrap();
+        let (a, lint) = if a.command() == "make a" { (a, lint) } else { (lint, a) };
+        assert_eq!(lint.shown(&Masker::new([])), "hook of `step-1.md`: make lint");
+        assert_eq!((lint.kind(), lint.name()), ("hook", Some("step-1.md")));
+        let hashes = |items: Vec<Item>| items.iter().map(Item::hash).collect::<BTreeSet<_>>();
+        assert_eq!(hashes(of("other.md", "make lint")), hashes(vec![a.clone(), lint.clone()]));
+        assert!(!hashes(of("step-1.md", "make lint2")).contains(&lint.hash()));
+        // A check of the same words is something else.
+        assert_ne!(a.hash(), Item::Verify { command: "make a".into() }.hash());
     }
 
     #[test]

@@ -17,7 +17,6 @@ use crate::{
     finding::{Finding, Severity, Status},
     ids::{AgentName, FindingId, RunId},
     limits::Spent,
-    session::Binding,
     settings::Settings,
     stamp::Stamp,
 };
@@ -117,8 +116,6 @@ pub struct RunView {
     /// Files of ours, by their last path.
     pub files: Vec<String>,
     pub spent: Spent,
-    /// The session that has taken it on, if one has.
-    pub binding: Option<Binding>,
 }
 
 impl RunView {
@@ -172,9 +169,6 @@ impl RunView {
                 if !self.files.contains(path) {
                     self.files.push(path.clone());
                 }
-            }
-            Event::Session(event) => {
-                Binding::see(&mut self.binding, &entry.run, event, entry.at.wall_ms);
             }
             other => self.see_finding(other, entry.at),
         }

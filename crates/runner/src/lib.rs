@@ -22,6 +22,7 @@ pub mod landings;
 mod locks;
 pub mod mask;
 mod merging;
+mod names;
 mod parking;
 mod permits;
 pub mod project;
@@ -31,6 +32,7 @@ pub mod run;
 pub mod session;
 mod shared;
 pub mod shelf;
+pub mod step_hooks;
 pub mod subject;
 pub mod undo;
 

@@ -5,7 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicU64},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use tokio::{
@@ -33,6 +33,7 @@ use crate::{
     journal::{Journal, mask_all},
     locks::{self, Lock, Locked},
     mask::Masker,
+    names,
     project::Project,
     session::{self, SessionError},
     shared::Shared,
@@ -116,7 +117,7 @@ impl Runner {
         self.stay_inside(&settings)?;
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
-        let run = new_run_id(&store, &settings)?;
+        let run = names::fresh(&settings.subject.slug(), &store.runs()?);
         self.sweep(&run, &settings);
         self.sweep_copies(&store);
         let locks = self.lock(&run, &settings, &home, sink).await?;
@@ -179,8 +180,7 @@ impl Runner {
             id: format!("settings_changed:{life}"),
             event: Event::SettingsChanged { settings },
         });
-        let free = view.binding.as_ref().is_none_or(|binding| binding.let_go.is_some());
-        let bound = if free { self.rebind(run, &settings)? } else { None };
+        let bound = self.rebind_if_free(run, &settings, &entries)?;
         for entry in journal.record([resumed].into_iter().chain(changed).chain(bound).collect()).await? {
             sink(Seen::Entry(&entry));
         }
@@ -480,27 +480,4 @@ fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Set
     }
     // As they are now: they may have been changed on the way.
     Ok(view.settings.clone().unwrap_or_else(|| settings.clone()))
-}
-
-/// `prd-k3f9`: the subject, and four characters that no other run here has.
-fn new_run_id(store: &Store, settings: &Settings) -> Result<RunId, RunError> {
-    const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
-    let taken = store.runs()?;
-    let mut slug: String = settings.subject.slug().chars().take(24).collect();
-    slug.truncate(slug.trim_end_matches('-').len());
-    for salt in 0_u32.. {
-        let seed = format!("{:?} {} {salt}", SystemTime::now(), std::process::id());
-        let hash = Hash::of(seed.as_bytes());
-        let digits = hash.as_str().as_bytes().chunks(2).take(4).map(|pair| {
-            let sum = pair
-                .iter()
-                .fold(0_usize, |sum, byte| sum * 16 + (*byte as char).to_digit(16).unwrap_or(0) as usize);
-            ALPHABET[sum % ALPHABET.len()] as char
-        });
-        let run = RunId::new(format!("{slug}-{}", digits.collect::<String>()));
-        if !taken.contains(&run) {
-            return Ok(run);
-        }
-    }
-    Ok(RunId::new(slug))
 }

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params, params_from_iter};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, config::DbConfig, params, params_from_iter,
+};
 use serde::Deserialize;
 use tribunal_core::{
     effect::Request,
@@ -97,6 +99,10 @@ impl Store {
         check(&connection, &path, true)?;
         for (name, value) in [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")] {
             connection.pragma_update(None, name, value).map_err(database)?;
+        }
+        if patience < BUSY {
+            // Whoever comes next tidies up; it may be done with more leisure.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(database)?;
         }
         migrate(&mut connection).map_err(database)?;
         let reader = open_reader(&path).map_err(database)?;
@@ -205,19 +211,18 @@ impl Store {
 
     /// Loops that sessions have taken on, oldest first: journals that begin with a session, and have no run.
     pub fn loops(&self) -> Result<Vec<RunId>, StoreError> {
-        self.beginning_with("session")
+        self.beginning("SELECT run FROM events WHERE seq = 1 AND kind = 'session' ORDER BY wall_ms, run")
     }
 
     /// All runs, oldest first.
     pub fn runs(&self) -> Result<Vec<RunId>, StoreError> {
-        self.beginning_with("run_started")
+        self.beginning("SELECT run FROM events WHERE seq = 1 AND kind <> 'session' ORDER BY wall_ms, run")
     }
 
-    fn beginning_with(&self, kind: &str) -> Result<Vec<RunId>, StoreError> {
-        let select = "SELECT run FROM events WHERE seq = 1 AND kind = ?1 ORDER BY wall_ms, run";
+    fn beginning(&self, select: &str) -> Result<Vec<RunId>, StoreError> {
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
         statement
-            .query_map([kind], |row| row.get::<_, String>(0).map(RunId::new))
+            .query_map([], |row| row.get::<_, String>(0).map(RunId::new))
             .and_then(Iterator::collect)
             .map_err(|cause| self.database(cause))
     }
@@ -305,6 +310,8 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
         Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(probe);
     if let Ok(connection) = writable {
         connection.pragma_update(None, "query_only", true)?;
+        // Who only reads does not move what others wrote.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         return Ok(connection);
     }
     let read_only =

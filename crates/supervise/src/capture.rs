@@ -30,6 +30,11 @@ impl Captured {
         self.total
     }
 
+    /// The beginning, as far as it was kept.
+    pub fn beginning(&self) -> &[u8] {
+        &self.head
+    }
+
     /// As text: bytes that are no UTF-8 become replacement characters, a dropped middle is named.
     pub fn text(&self) -> String {
         let dropped = self.total - (self.head.len() + self.tail.len()) as u64;

@@ -15,6 +15,7 @@ mod deadlines;
 mod detach;
 mod identity;
 mod keeper;
+mod pace;
 mod process;
 mod resources;
 mod strays;

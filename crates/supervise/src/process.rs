@@ -20,6 +20,7 @@ use tokio::{
 use crate::{
     capture::Captured,
     deadlines::{Deadlines, Moment, Verdict, Watch},
+    pace::Pace,
     strays,
     tree::Tree,
 };
@@ -56,6 +57,8 @@ pub struct Command {
 pub struct Output {
     /// Past this much on one stream it is ended as a flood.
     pub flood: u64,
+    /// More than this within a second, on both streams, and it is ended as a flood, too; none: as fast as it likes.
+    pub rate: Option<u64>,
     /// Sees standard output as it comes.
     pub seen: Option<OnOutput>,
 }
@@ -64,7 +67,7 @@ pub type OnOutput = Box<dyn Fn(&[u8]) + Send + Sync>;
 
 impl Default for Output {
     fn default() -> Self {
-        Output { flood: 1 << 30, seen: None }
+        Output { flood: 1 << 30, rate: None, seen: None }
     }
 }
 
@@ -79,7 +82,7 @@ impl std::fmt::Debug for Command {
 
 impl std::fmt::Debug for Output {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Output").field("flood", &self.flood).finish_non_exhaustive()
+        f.debug_struct("Output").field("flood", &self.flood).field("rate", &self.rate).finish_non_exhaustive()
     }
 }
 
@@ -163,7 +166,8 @@ pub async fn run(command: Command) -> Result<Ended, StartError> {
             let _ = stdin.write_all(&input).await;
         });
     }
-    let alarm = Arc::new(Alarm { flood: command.output.flood, ..Alarm::default() });
+    let (flood, rate) = (command.output.flood, command.output.rate);
+    let alarm = Arc::new(Alarm { flood, rate, ..Alarm::default() });
     let stdout = Stream::read(tree.child().stdout.take(), command.output.seen, alarm.clone());
     let stderr = Stream::read(tree.child().stderr.take(), None, alarm.clone());
     let mut stop = command.stop;
@@ -213,13 +217,22 @@ async fn told(stop: &mut Option<watch::Receiver<bool>>) {
 #[derive(Debug, Default)]
 struct Alarm {
     flood: u64,
+    rate: Option<u64>,
+    pace: Mutex<Pace>,
     flooded: Notify,
     heard: Mutex<Option<Moment>>,
 }
 
 impl Alarm {
-    fn hear(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Moment::now());
+    fn hear(&self, bytes: usize) {
+        let now = Moment::now();
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        if let Some(rate) = self.rate {
+            let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+            if pace.exceeds(rate, now.awake, bytes as u64) {
+                self.flooded.notify_one();
+            }
+        }
     }
 
     /// The last sign of life.
@@ -246,7 +259,7 @@ impl Stream {
             let Some(mut from) = from else { return };
             let mut buffer = vec![0; SMALL];
             while let Ok(read @ 1..) = from.read(&mut buffer).await {
-                alarm.hear();
+                alarm.hear(read);
                 let bytes = &buffer[..read];
                 if let Some(see) = &seen {
                     see(bytes);

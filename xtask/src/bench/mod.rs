@@ -5,6 +5,7 @@
 //! program is used from outside, as people use it.
 
 mod copies;
+mod hook;
 mod outside;
 mod table;
 
@@ -27,6 +28,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "start", run: outside::start },
     Bench { name: "overhead", run: overhead },
     Bench { name: "handoff", run: outside::handoff },
+    Bench { name: "hook", run: hook::hook },
     Bench { name: "copies", run: copies::copies },
     Bench { name: "at-once", run: at_once },
     Bench { name: "replay", run: replay },
@@ -91,6 +93,11 @@ impl Built {
         let mut command = Command::new(self.program("tribunal"));
         command.env_remove("TRIBUNAL_FAULT").env("NO_COLOR", "1");
         command
+    }
+
+    /// What takes long to make and may be used again.
+    fn bench_folder(&self) -> PathBuf {
+        self.folder.with_file_name("bench")
     }
 
     /// What the bench of `tribunal-runner` says, by name.

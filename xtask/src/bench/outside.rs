@@ -148,7 +148,7 @@ fn waits_of(journal: &str, ends: &Path) -> Result<Vec<f64>> {
 }
 
 /// What this disk takes to make a page durable, in the middle of several tries.
-fn fsync(folder: &Path) -> Result<f64> {
+pub fn fsync(folder: &Path) -> Result<f64> {
     let mut file = File::create(folder.join("sync"))?;
     let mut times = Vec::new();
     for _ in 0..SYNCS {
@@ -160,7 +160,7 @@ fn fsync(folder: &Path) -> Result<f64> {
     median(times).context("nothing was written")
 }
 
-fn median(mut numbers: Vec<f64>) -> Option<f64> {
+pub fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied()
 }

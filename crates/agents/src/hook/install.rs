@@ -160,7 +160,11 @@ pub fn set(
 
 /// At which moments our hooks run by this file.
 pub fn present(client: HookClient, text: &str) -> Result<Vec<HookEvent>, Trouble> {
-    let (_, entries) = entries(client, text)?;
+    let (document, entries) = entries(client, text)?;
+    // The client does not read such a file.
+    if document.loose.is_some() {
+        return Ok(Vec::new());
+    }
     Ok(HookEvent::ALL.into_iter().filter(|event| entries.iter().any(|entry| entry.event == *event)).collect())
 }
 

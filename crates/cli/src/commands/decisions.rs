@@ -7,6 +7,7 @@ use tribunal_core::{
     decision::{About, Answer, Decision},
     effect::Request,
     ids::{DecisionId, RunId},
+    session::Binding,
     view::RunView,
 };
 use tribunal_report::{escaped, tables};
@@ -99,7 +100,7 @@ fn not_about_oneself(project: &Project, run: &RunId, context: &Context) -> Resul
     let (Some(own), Some(store)) = (agent_session::current(context), context.journal(project)?) else {
         return Ok(());
     };
-    match RunView::of(&store.entries(run, 0)?).binding {
+    match Binding::of(&store.entries(run, 0)?) {
         Some(binding) if binding.bound.session == own => {
             Err(Complaint::new(NEGATIVE, format!("{run} is about this very session's work"))
                 .why("A person answers, in a terminal of their own.")

@@ -9,9 +9,8 @@ use std::{
 use tribunal_core::{
     event::Event,
     ids::RunId,
-    session::{Bound, LetGo, MOST_REFUSALS, UPPER_BOUND, Work},
+    session::{Binding, Bound, LetGo, MOST_REFUSALS, UPPER_BOUND, Work},
     stamp::Stamp,
-    view::RunView,
 };
 use tribunal_report::{escaped, session::says};
 use tribunal_runner::{
@@ -43,7 +42,7 @@ pub(crate) struct Start {
     #[arg(required = true)]
     prompt: Vec<String>,
     /// How often it is sent back at most
-    #[arg(long, value_name = "N", default_value_t = MOST_REFUSALS, value_parser = clap::value_parser!(u32).range(1..=i64::from(UPPER_BOUND)))]
+    #[arg(long, value_name = "N", default_value_t = MOST_REFUSALS, value_parser = times())]
     max_iterations: u32,
     /// What it says, between <promise> and </promise>, when it is done; else only the limit ends it
     #[arg(long, value_name = "TEXT", alias = "completion-promise")]
@@ -77,6 +76,10 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
         What::Status(wanted) => status(wanted.name.as_deref(), context),
         What::Cancel(cancel_) => cancel(&cancel_, context),
     }
+}
+
+fn times() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(UPPER_BOUND))
 }
 
 /// As long as nothing sets it otherwise.
@@ -177,14 +180,14 @@ fn row(run: &RunId, bound: &Bound) -> LoopRow {
 }
 
 /// All that sessions have taken on, oldest first.
-fn all(store: &Store) -> Result<Vec<RunView>, Complaint> {
+fn all(store: &Store) -> Result<Vec<Binding>, Complaint> {
     let mut found = Vec::new();
     for run in store.loops()?.into_iter().chain(store.runs()?) {
         if store.last_of(&run, &["session"])?.is_some() {
-            found.push(RunView::of(&store.entries(&run, 0)?));
+            found.extend(Binding::of(&store.entries(&run, 0)?));
         }
     }
-    found.sort_by_key(|view| view.last.wall_ms);
+    found.sort_by_key(|binding| binding.last_ms);
     Ok(found)
 }
 
@@ -196,7 +199,7 @@ fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
         None => Vec::new(),
     };
     if let Some(wanted) = wanted {
-        found.retain(|view| view.binding.as_ref().is_some_and(|binding| binding.run.as_str() == wanted));
+        found.retain(|binding| binding.run.as_str() == wanted);
         if found.is_empty() {
             return Err(Complaint::usage(format!("no session has taken on {wanted} here"))
                 .todo("tribunal loop status"));
@@ -204,7 +207,7 @@ fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
     }
     let here = session_of_file(&project);
     let mut rows = Vec::new();
-    for binding in found.iter().filter_map(|view| view.binding.as_ref()) {
+    for binding in &found {
         let mut row = row(&binding.run, &binding.bound);
         row.refusals = binding.tally.refusals;
         row.tools = binding.tally.tools;
@@ -327,9 +330,9 @@ fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
 /// What becomes of a loop that was let go before it was done: a person says `more` or `end`.
 pub(super) fn answered(project: &Project, run: &RunId, more: bool) -> Result<String, Complaint> {
     let store = Store::open_read_only(&project.home())?;
-    let view = RunView::of(&store.entries(run, 0)?);
+    let binding = Binding::of(&store.entries(run, 0)?);
     drop(store);
-    let Some(binding) = view.binding else {
+    let Some(binding) = binding else {
         return Err(Complaint::usage(format!("{run} is no loop")).todo("tribunal loop status"));
     };
     session::answer_loop(project, &binding, more)?;

@@ -10,6 +10,7 @@ mod doctor;
 mod findings;
 mod gc;
 pub(crate) mod hook;
+mod init;
 mod inspect;
 mod log;
 mod loops;
@@ -35,6 +36,8 @@ use crate::{complaint::Complaint, context::Context};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Set Tribunal up in a project: hooks of clients, settings, what git overlooks; or take the hooks out again
+    Init(init::Arguments),
     /// See it work: a full review of a small project by scripted agents, without account or network
     Demo(demo::Arguments),
     /// Review files or a code change: panel, findings, fixes, again, until an outcome
@@ -93,6 +96,7 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> {
     match command {
+        Command::Init(arguments) => init::run(&arguments, context),
         Command::Demo(arguments) => demo::run(arguments, context),
         Command::Review(arguments) => review::run(arguments, context),
         Command::Resume(arguments) => resume::run(&arguments, context),

@@ -6,6 +6,7 @@ use tribunal_core::{event::Entry, finding::Finding, metrics::MetricsFile};
 
 use super::{
     doctor::Report,
+    init::Init,
     inspect::{Menus, ProjectReport, Response, SprintFile, StoryFile},
 };
 use crate::{
@@ -41,6 +42,7 @@ fn schemas() -> Vec<(&'static str, Value)> {
         ("inspect-story", schema_for!(StoryFile)),
         ("validate", schema_for!(Validation)),
         ("gc", schema_for!(Garbage)),
+        ("init", schema_for!(Init)),
         ("decisions", schema_for!(Decisions)),
         ("diff", schema_for!(Changes)),
         ("undo", schema_for!(Undo)),

@@ -1,8 +1,14 @@
 //! `tribunal trust`: lets the commands of this project run here.
 
-use std::io::{Write, stderr, stdout};
+use std::{
+    fs,
+    io::{Write, stderr, stdout},
+    path::{Path, PathBuf},
+};
 
+use tribunal_bmad::hooks;
 use tribunal_core::view::Phase;
+use tribunal_report::escaped;
 use tribunal_runner::Project;
 
 use super::runs;
@@ -25,6 +31,9 @@ pub(crate) struct Arguments {
     /// Take it back: no command of this project is trusted any more
     #[arg(long, conflicts_with = "yes")]
     forget: bool,
+    /// Also the hooks in the front matter of this step's or agent's file
+    #[arg(long, value_name = "FILE", conflicts_with = "forget")]
+    step: Vec<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
@@ -35,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         let gone = book.forget(root)?;
         return report(context, &project, &[], &book, &format!("{gone} commands are no longer trusted here"));
     }
-    let items = items(context, &project)?;
+    let items = items(context, &project, &arguments.step)?;
     let new: Vec<&Item> = items.iter().filter(|item| !book.trusts(root, item)).collect();
     if arguments.list || new.is_empty() {
         let closing = match (items.len(), new.len()) {
@@ -70,8 +79,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     report(context, &project, &items, &book, &format!("{new} newly trusted; a changed command asks again"))
 }
 
-/// What the project's files define, and what runs that can go on were started with.
-fn items(context: &Context, project: &Project) -> Result<Vec<Item>, Complaint> {
+/// What the project's files define, what runs that can go on were started with, and what these files want run.
+fn items(context: &Context, project: &Project, steps: &[PathBuf]) -> Result<Vec<Item>, Complaint> {
     let mut items = all_items(&gather(project.root(), &context.wishes().given)?);
     if let Some(store) = context.journal(project)? {
         for (view, _) in runs::all(&store, project)? {
@@ -82,6 +91,9 @@ fn items(context: &Context, project: &Project) -> Result<Vec<Item>, Complaint> {
             }
         }
     }
+    for step in steps {
+        items.extend(hooks_of_step(step)?);
+    }
     let mut distinct: Vec<Item> = Vec::new();
     for item in items {
         if !distinct.contains(&item) {
@@ -89,6 +101,20 @@ fn items(context: &Context, project: &Project) -> Result<Vec<Item>, Complaint> {
         }
     }
     Ok(distinct)
+}
+
+fn hooks_of_step(step: &Path) -> Result<Vec<Item>, Complaint> {
+    let name = step.display().to_string();
+    let text = fs::read_to_string(step).map_err(|cause| {
+        Complaint::usage(format!("{} cannot be read: {cause}", escaped(&name)))
+            .why("Nothing was trusted.")
+            .todo("name a file whose front matter has `hooks:`")
+    })?;
+    let hooks = hooks::read(&name, &text);
+    for problem in &hooks.problems {
+        writeln!(stderr(), "[W] {}", escaped(&problem.to_string()))?;
+    }
+    Ok(Item::of_hooks(&name, &hooks))
 }
 
 fn report(

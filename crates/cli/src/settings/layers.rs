@@ -114,7 +114,7 @@ impl Effective {
         effective
     }
 
-    fn take(&mut self, layer: Layer, file: &str, reading: Reading) {
+    pub(super) fn take(&mut self, layer: Layer, file: &str, reading: Reading) {
         // Whoever defines an agent anew means all of it, not a mixture with somebody else's of the same name.
         let agents: Vec<String> =
             reading.found.iter().filter_map(|found| agent_prefix(&found.path)).collect();
@@ -184,7 +184,7 @@ fn fold(root: Option<&Path>, given: &Given) -> Result<Effective, Complaint> {
     }
 }
 
-fn text_of(path: &Path) -> Result<Option<(String, String)>, Complaint> {
+pub(super) fn text_of(path: &Path) -> Result<Option<(String, String)>, Complaint> {
     let name = path.display().to_string();
     let odd = |what: &str| {
         Complaint::usage(format!("{name} {what}"))
@@ -209,7 +209,7 @@ fn text_of(path: &Path) -> Result<Option<(String, String)>, Complaint> {
 }
 
 /// `TRIBUNAL_LIMITS__MAX_COST` is `limits.max_cost`. A name without `__` that is no setting belongs to somebody else.
-fn variable(effective: &mut Effective, name: &str, text: &str, problems: &mut Vec<Problem>) {
+pub(super) fn variable(effective: &mut Effective, name: &str, text: &str, problems: &mut Vec<Problem>) {
     let Some(rest) = name.strip_prefix(PREFIX) else { return };
     let said = rest.to_lowercase().replace("__", ".");
     let known = table::rows().find(|row| row.path.to_lowercase() == said).map(|row| row.path.to_string());

@@ -74,9 +74,18 @@ fn is_ours(section: &str) -> bool {
 }
 
 pub(crate) fn read(file: &str, text: &str, manner: Manner) -> Reading {
+    read_part(file, text, manner, None)
+}
+
+/// One section of a file of ours, whatever is wrong with the others.
+pub(super) fn read_section(file: &str, text: &str, section: &str) -> Reading {
+    read_part(file, text, Manner::Strict, Some(section))
+}
+
+fn read_part(file: &str, text: &str, manner: Manner, only: Option<&str>) -> Reading {
     let mut reader = Reader { file, text, manner, reading: Reading::default() };
     match yaml::parse(text) {
-        Ok(root) => reader.top(&root),
+        Ok(root) => reader.top(&root, only),
         Err(broken) => reader.broken(&broken),
     }
     reader.disagreements();
@@ -91,10 +100,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn top(&mut self, root: &Node) {
+    fn top(&mut self, root: &Node, only: Option<&str>) {
         match &root.form {
             Form::Map(entries) => {
-                for entry in entries {
+                for entry in entries.iter().filter(|entry| only.is_none_or(|only| entry.key == only)) {
                     if self.manner == Manner::Lenient && !PASTED.contains(&entry.key.as_str()) {
                         self.reading.foreign += 1;
                     } else {

@@ -23,7 +23,8 @@ pub(super) fn items(effective: &Effective, settings: &Settings) -> Vec<Item> {
             Item::Licence { name, what: Licence::Tool(_) } => format!("agents.{name}.allow"),
             Item::Licence { name, what: Licence::ProjectSettings } => format!("agents.{name}.inherit"),
             Item::Server { name, .. } => format!("mcp.{name}.argv"),
-            Item::Verify { .. } => "verify".to_string(),
+            // A file's hooks are no settings.
+            Item::Verify { .. } | Item::Hook { .. } => "verify".to_string(),
         })
     });
     items

@@ -13,6 +13,7 @@ mod demo;
 mod doctor;
 mod gc;
 mod hostile;
+mod init;
 mod live;
 mod log;
 mod menus;

@@ -336,7 +336,8 @@ fn a_ralph_loop_is_understood() {
 #[test]
 fn without_the_clients_own_word_the_end_of_the_transcript_counts() {
     let sandbox = project();
-    let assistant = |id: &str, block: Value| json!({"type": "assistant", "isSidechain": false, "message": {"id": id, "role": "assistant", "content": [block]}});
+    let message = |id: &str, block: Value| json!({"id": id, "role": "assistant", "content": [block]});
+    let assistant = |id: &str, block: Value| json!({"type": "assistant", "message": message(id, block)});
     let text = |text: &str| json!({"type": "text", "text": text});
     let tool = json!({"type": "tool_use", "name": "Bash", "input": {}});
     let said = assistant("m1", text(DONE));

@@ -247,3 +247,28 @@ fn what_a_person_typed_themselves_is_not_asked_for_when_the_run_goes_on() {
     let ran = sandbox.run(&["resume"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
 }
+
+#[test]
+fn hooks_of_a_step_are_trusted_by_name_of_their_file() {
+    let sandbox = Sandbox::new().wary();
+    sandbox.write("tribunal.yaml", "tier: 0\n");
+    sandbox.write("step.md", "---\nhooks:\n  Stop:\n    - make lint\n    - ''\n  Stopp: make never\n---\n# Step\n");
+    let listed = sandbox.run(&["trust", "--list", "--step", "step.md"]);
+    insta::assert_snapshot!(format!("{}{}", listed.out, listed.err), @r"
+    not trusted  hook of `step.md`: make lint
+    1 not trusted; to trust: tribunal trust
+    [W] step.md:5: an empty command
+    [W] step.md:6: there is no hook event `Stopp`
+    ");
+    assert_eq!(sandbox.run(&["trust", "--step", "step.md"]).code, Some(0));
+    let json = sandbox.run(&["trust", "--list", "--step", "step.md", "--json"]).out;
+    assert!(json.contains("\"kind\": \"hook\"") || json.contains("\"kind\":\"hook\""), "{json}");
+    assert!(json.contains("\"trusted\": true") || json.contains("\"trusted\":true"), "{json}");
+    // Another command is another question, also from the same file.
+    sandbox.write("step.md", "---\nhooks: {Stop: make lint all}\n---\n");
+    let listed = sandbox.run(&["trust", "--list", "--step", "step.md"]);
+    assert!(listed.out.contains("not trusted  hook of `step.md`: make lint all"), "{}", listed.out);
+    let missing = sandbox.run(&["trust", "--step", "none.md"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.err.starts_with("[!] none.md cannot be read"), "{}", missing.err);
+}

@@ -4,12 +4,15 @@
 //! to is decided in [`stop`] from that and from the words of the last answer ([`promise`]). Nothing here holds anybody: a
 //! hook that cannot find out lets go, and what a session claims is proved by the review itself.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::RunId;
+use crate::{
+    event::{Entry, Event},
+    ids::{Hash, RunId},
+};
 
 pub mod promise;
 pub mod stop;
@@ -69,7 +72,7 @@ pub enum What {
     /// It wanted to stop and was sent back.
     Refused {
         /// Most severe first; empty for a loop.
-        open: alloc::vec::Vec<String>,
+        open: Vec<String>,
         /// It had said that it was done.
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         claimed: bool,
@@ -113,9 +116,25 @@ pub struct Tally {
     pub in_a_row: u32,
     /// Tools used.
     pub tools: u64,
-    /// Hooks of the step that have run and run only once.
-    #[serde(default, skip_serializing_if = "alloc::vec::Vec::is_empty")]
-    pub once: alloc::vec::Vec<String>,
+    /// The step whose hooks run, and what has to be known of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+}
+
+/// A file of the project with hooks for the session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Step {
+    /// Relative to the project's root.
+    pub file: String,
+    /// Those for the beginning have run.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub begun: bool,
+    /// Those that have run and run only once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub once: Vec<Hash>,
+    /// Bytes that they have said so far.
+    #[serde(default)]
+    pub said: u64,
 }
 
 /// Why a session may stop.
@@ -172,8 +191,19 @@ impl LetGo {
 }
 
 impl Binding {
+    /// The session that has taken a run or a loop on, last, according to its journal.
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Binding> {
+        let mut known = None;
+        for entry in entries {
+            if let Event::Session(event) = &entry.event {
+                Binding::see(&mut known, &entry.run, event, entry.at.wall_ms);
+            }
+        }
+        known
+    }
+
     /// Takes one more event into account. Whatever came before it was bound, and what came of that, is behind it.
-    pub fn see(known: &mut Option<Binding>, run: &RunId, event: &SessionEvent, at_ms: u64) {
+    fn see(known: &mut Option<Binding>, run: &RunId, event: &SessionEvent, at_ms: u64) {
         if let What::Bound { bound } = &event.what {
             let (run, bound, tally) = (run.clone(), bound.clone(), event.tally.clone());
             *known = Some(Binding { run, bound, tally, let_go: None, last_ms: at_ms });

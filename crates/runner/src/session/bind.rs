@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tribunal_core::{
     decision::Answer,
-    event::{Draft, Event},
+    event::{Draft, Entry, Event},
     finding::Status,
-    ids::{DecisionId, Hash, RunId},
-    session::{Binding, Bound, SessionEvent, Tally, UPPER_BOUND, What, stop::Phase},
+    ids::{DecisionId, RunId},
+    session::{Binding, Bound, SessionEvent, Step, Tally, UPPER_BOUND, What, stop::Phase},
     settings::Settings,
     stamp::Stamp,
     view::RunView,
@@ -20,6 +20,7 @@ use super::{
     look_into, now_ms, put_aside, read, replace, utc,
 };
 use crate::{
+    names,
     project::Project,
     run::{RunError, Runner},
 };
@@ -55,21 +56,17 @@ pub fn start_loop(project: &Project, bound: Bound) -> Result<RunId, SessionError
     let failed = |cause| SessionError::File { path: ".tribunal".to_string(), cause };
     project.prepare_home().map_err(failed)?;
     let store = Store::open(&project.home())?;
-    let taken = store.loops()?;
-    let mut salt = 0;
-    let run = loop {
-        let hash = Hash::of(format!("{} {} {salt}", now_ms(), std::process::id()).as_bytes());
-        let run = RunId::new(format!("loop-{}", &hash.as_str()[..4]));
-        if !taken.contains(&run) {
-            break run;
-        }
-        salt += 1;
-    };
+    let run = names::fresh("loop", &store.loops()?);
     drop(store);
-    let event = SessionEvent { what: What::Bound { bound: bound.clone() }, tally: Tally::default() };
-    append(project, &run, vec![Event::Session(event)], Stamp { wall_ms: now_ms(), awake_ms: 0 })?;
+    append(project, &run, vec![bound_event(&bound)], Stamp { wall_ms: now_ms(), awake_ms: 0 })?;
     show(project, &run, &bound, &Shown::default(), &Counted::default())?;
     Ok(run)
+}
+
+fn bound_event(bound: &Bound) -> Event {
+    let step = bound.step.clone().map(|file| Step { file, ..Step::default() });
+    let what = What::Bound { bound: bound.clone() };
+    Event::Session(SessionEvent { what, tally: Tally { step, ..Tally::default() } })
 }
 
 /// A person says what becomes of a loop that was let go before it was done.
@@ -80,8 +77,7 @@ pub fn answer_loop(project: &Project, binding: &Binding, more: bool) -> Result<(
     if more {
         make_room(project, &binding.bound.session, FOR_EVER)?;
         show(project, &binding.run, &binding.bound, &Shown::default(), &Counted::default())?;
-        let what = What::Bound { bound: binding.bound.clone() };
-        events.push(Event::Session(SessionEvent { what, tally: Tally::default() }));
+        events.push(bound_event(&binding.bound));
     }
     append(project, &binding.run, events, Stamp { wall_ms: now_ms(), awake_ms: 0 })
 }
@@ -147,14 +143,26 @@ fn shown(settings: &Settings) -> Shown {
 }
 
 impl Runner {
+    /// The same for a run whose session may still hold it.
+    pub(crate) fn rebind_if_free(
+        &self,
+        run: &RunId,
+        settings: &Settings,
+        entries: &[Entry],
+    ) -> Result<Option<Draft>, RunError> {
+        match Binding::of(entries) {
+            Some(Binding { let_go: None, .. }) => Ok(None),
+            _ => self.rebind(run, settings),
+        }
+    }
+
     /// The session that repairs from now on, to be recorded; its state file is written.
     pub(crate) fn rebind(&self, run: &RunId, settings: &Settings) -> Result<Option<Draft>, RunError> {
         let Some(bound) = self.binding.clone().filter(|_| settings.tasks.writing.in_session) else {
             return Ok(None);
         };
         show(&self.project, run, &bound, &shown(settings), &Default::default())?;
-        let what = What::Bound { bound };
-        let event = Event::Session(SessionEvent { what, tally: Tally::default() });
+        let event = bound_event(&bound);
         Ok(Some(Draft { id: format!("session:{}:{}", std::process::id(), now_ms()), event }))
     }
 }

@@ -51,13 +51,15 @@ pub(super) fn whose(command: &str, client: HookClient) -> Whose {
     }
 }
 
-/// Whether `… tribunal hook EVENT …` stands in a command, whatever the path.
+/// Whether `… tribunal hook EVENT …` stands in a command, whatever the path. A program of another name is ours if it is told
+/// whose hook it is.
 fn calls(command: &str, event: HookEvent) -> bool {
     let call = format!(" hook {}", event.word());
     command.match_indices(&call).any(|(at, _)| {
-        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
-        let (before, behind) = (command.get(..at), command.get(at + call.len()..));
-        before.is_some_and(ends_in_our_name) && behind.is_some_and(ends)
+        let ends = |rest: &&str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
+        let (before, behind) = (command.get(..at), command.get(at + call.len()..).filter(ends));
+        let is_told = |behind: &str| behind.starts_with(" --client ");
+        before.zip(behind).is_some_and(|(before, behind)| ends_in_our_name(before) || is_told(behind))
     })
 }
 
@@ -100,6 +102,7 @@ mod tests {
                 Program::At("/usr/local/bin/tribunal".into()),
                 Program::At("/home/somebody's things/tribunal".into()),
                 Program::At("/opt/tribunal-1.2".into()),
+                Program::At("/opt/court".into()),
             ] {
                 let command = program.command(claude, event);
                 assert_eq!(whose(&command, claude), Whose::Ours(event), "{command}");

@@ -68,7 +68,8 @@ pub(crate) fn enter(typed: &[OsString]) -> Option<ExitCode> {
 
 /// The same through the parser: it is never reached, since [`enter`] comes first.
 pub(crate) fn run(arguments: &Arguments) -> u8 {
-    print!("{}", answer(&[arguments.event.clone(), "--client".into(), arguments.client.clone()]));
+    let said = answer(&[arguments.event.clone(), "--client".into(), arguments.client.clone()]);
+    let _ = stdout().write_all(said.as_bytes());
     0
 }
 

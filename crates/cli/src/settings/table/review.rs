@@ -107,6 +107,11 @@ pub(super) const ROWS: &[Row] = &[
 
     row("copies.seed", Kind::List, "[]", "Ignored files and folders that agents and checks need in their copies, relative to the project"),
 
+    row("hooks.guard_paths", Kind::Words(&["off", "project", "subject"]), "project", "Where an agent may write while hooks watch it"),
+    row("hooks.guard_own_files", Kind::Flag, "true", "Whether agents are kept from changing Tribunal's own files"),
+    row("hooks.guard_destructive", Kind::Flag, "true", "Whether agents are kept from commands that nobody can take back"),
+    row("hooks.stale_after", Kind::Whole { min: 1, max: 8760 }, "24", "Hours without a sign after which a session is no longer waited for"),
+
     row("progress.mode", Kind::Words(&["silent", "summary", "streaming", "verbose"]), "streaming", "How much is shown while a run works")
         .also(&[same("progress_display.mode")]),
 ];

@@ -1,0 +1,78 @@
+//! Lines of `.gitignore`: what Tribunal and its hooks leave in a project and nobody wants to have in git.
+
+use std::path::Path;
+
+use tribunal_runner::{
+    Project,
+    edits::{self, Edit},
+};
+
+use super::{Plan, read};
+use crate::complaint::Complaint;
+
+const FILE: &str = ".gitignore";
+
+/// A line, and a file that it is about.
+const LINES: [(&str, &str); 2] = [
+    (".tribunal/", ".tribunal/journal"),
+    (".claude/review-loop-state.yaml", ".claude/review-loop-state.yaml"),
+];
+/// It has a path of this machine in it. Claude Code ignores it where it makes it itself.
+const OWN_SETTINGS: &str = ".claude/settings.local.json";
+
+pub(super) fn set(plan: &mut Plan, project: &Project) -> Result<(), Complaint> {
+    let old = read(project, FILE)?;
+    // Of a work tree beside its repository it is a file.
+    let is_repository = |folder: &Path| folder.join(".git/HEAD").exists() || folder.join(".git").is_file();
+    let in_git = project.root().ancestors().any(is_repository);
+    if old.is_none() && !in_git {
+        return Ok(());
+    }
+    let makes_own = plan.edits.iter().any(|edit| edit.path == OWN_SETTINGS && edit.old.is_none());
+    let mut lines = LINES.to_vec();
+    lines.extend(makes_own.then_some((OWN_SETTINGS, OWN_SETTINGS)));
+    let ignored = edits::ignored(project, &lines.iter().map(|(_, file)| *file).collect::<Vec<_>>());
+    let missing = lines.iter().filter(|(_, file)| !ignored.iter().any(|known| known == file));
+    let missing: Vec<&str> = missing.map(|(line, _)| *line).collect();
+    let new = with(old.as_deref().unwrap_or_default(), &missing);
+    if old.is_some() || !missing.is_empty() {
+        plan.edits.push(Edit { path: FILE.to_string(), old, new: Some(new) });
+    }
+    Ok(())
+}
+
+/// The text with these lines at its end, but for those it has.
+fn with(text: &str, lines: &[&str]) -> String {
+    let has =
+        |line: &&&str| text.trim_start_matches('\u{feff}').lines().any(|known| known.trim_end() == **line);
+    let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let mut out = text.to_string();
+    for line in lines.iter().filter(|line| !has(line)) {
+        if !out.trim_start_matches('\u{feff}').is_empty() && !out.ends_with('\n') {
+            out.push_str(line_end);
+        }
+        out.push_str(line);
+        out.push_str(line_end);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_added_in_the_dress_of_the_file() {
+        for (text, expected) in [
+            ("", "a/\nb\n"),
+            ("x\n", "x\na/\nb\n"),
+            ("x", "x\na/\nb\n"),
+            ("x\r\ny", "x\r\ny\r\na/\r\nb\r\n"),
+            ("\u{feff}x\r\n", "\u{feff}x\r\na/\r\nb\r\n"),
+            ("\u{feff}a/\n", "\u{feff}a/\nb\n"),
+            ("b\na/ \n", "b\na/ \n"),
+        ] {
+            assert_eq!(with(text, &["a/", "b"]), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What hooks need to know of the settings, and nothing else: they are asked at every step of a session.
+//!
+//! No agent is resolved and no other section is held against the table; a slip in one of them keeps no hook from its work. BMAD's
+//! file is not read: `hooks` in it are BMAD's own.
+
+use std::path::Path;
+
+use tribunal_core::tool_guard::{Bounds, GuardPolicy};
+
+use super::{
+    kind::Value,
+    layers::{self, Effective, FILE, Given, Layer},
+    read,
+};
+use crate::complaint::Complaint;
+
+const SECTION: &str = "hooks";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HookSettings {
+    pub policy: GuardPolicy,
+    /// Without a sign for so long, a session is no longer waited for.
+    pub stale_after_hours: u64,
+}
+
+impl Default for HookSettings {
+    fn default() -> Self {
+        HookSettings::of(&Effective::default())
+    }
+}
+
+impl HookSettings {
+    fn of(effective: &Effective) -> HookSettings {
+        let on = |path: &str| !matches!(effective.get(path), Some(Value::Flag(false)));
+        let paths = match effective.get("hooks.guard_paths") {
+            Some(Value::Text(word)) if word == "off" => Bounds::Off,
+            Some(Value::Text(word)) if word == "subject" => Bounds::Subject,
+            _ => Bounds::Project,
+        };
+        let stale_after_hours = match effective.get("hooks.stale_after") {
+            Some(Value::Whole(hours)) => *hours,
+            _ => 24,
+        };
+        let (own_files, destructive) = (on("hooks.guard_own_files"), on("hooks.guard_destructive"));
+        HookSettings { policy: GuardPolicy { paths, own_files, destructive }, stale_after_hours }
+    }
+}
+
+/// Folds the layers as for a run, but only this section of them.
+pub(crate) fn hooks_of(root: &Path, given: &Given) -> Result<HookSettings, Complaint> {
+    let mut effective = Effective::default();
+    let mut problems = Vec::new();
+    for (layer, path) in [(Layer::User, given.user_file.clone()), (Layer::Project, Some(root.join(FILE)))] {
+        let Some((name, text)) = path.map(|path| layers::text_of(&path)).transpose()?.flatten() else {
+            continue;
+        };
+        // Most files have no such section, and need not be parsed at all.
+        if !text.contains(SECTION) {
+            continue;
+        }
+        let mut reading = read::read_section(&name, &text, SECTION);
+        problems.append(&mut reading.problems);
+        effective.take(layer, &name, reading);
+    }
+    for (name, text) in given.variables.iter().filter(|(name, _)| name.starts_with("TRIBUNAL_HOOKS__")) {
+        layers::variable(&mut effective, name, text, &mut problems);
+    }
+    match read::complaint(&problems) {
+        Some(complaint) => Err(complaint),
+        None => Ok(HookSettings::of(&effective)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn read(project: &str, user: &str, variables: &[(&str, &str)]) -> Result<HookSettings, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, user_file) = (folder.path().join("app"), folder.path().join("user.yaml"));
+        fs::create_dir(&root).unwrap();
+        fs::write(root.join(FILE), project).unwrap();
+        fs::write(&user_file, user).unwrap();
+        let variables = variables.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
+        let given = Given { user_file: Some(user_file), variables, flags: Vec::new() };
+        let said =
+            |complaint: Complaint| complaint.to_string().replace(&folder.path().display().to_string(), "");
+        let alone = hooks_of(&root, &given).map_err(said);
+        // Where both can be read, both say the same.
+        if let (Ok(alone), Ok(all)) = (&alone, layers::gather(&root, &given)) {
+            assert_eq!(*alone, HookSettings::of(&all));
+        }
+        alone
+    }
+
+    #[test]
+    fn guards_are_on_unless_somebody_says_otherwise() {
+        let settings = read("", "", &[]).unwrap();
+        assert_eq!(settings, HookSettings::default());
+        assert_eq!(settings.policy, GuardPolicy::default());
+        assert_eq!((settings.policy.paths, settings.stale_after_hours), (Bounds::Project, 24));
+        assert!(settings.policy.own_files && settings.policy.destructive);
+    }
+
+    #[test]
+    fn the_nearest_layer_wins() {
+        let project = "tier: 2\nhooks:\n  guard_paths: subject\n  guard_destructive: false\n";
+        let settings = read(project, "hooks: {guard_paths: off, stale_after: 3}\n", &[]).unwrap();
+        assert_eq!((settings.policy.paths, settings.stale_after_hours), (Bounds::Subject, 3));
+        assert!(settings.policy.own_files && !settings.policy.destructive);
+        let variables = [("TRIBUNAL_HOOKS__GUARD_PATHS", "off"), ("TRIBUNAL_HOOKS__STALE_AFTER", "48")];
+        let settings = read(project, "", &variables).unwrap();
+        assert_eq!((settings.policy.paths, settings.stale_after_hours), (Bounds::Off, 48));
+    }
+
+    #[test]
+    fn a_slip_elsewhere_is_nobody_s_here_and_one_in_here_is_named() {
+        let settings = read("tier: 99\nagents: {use: nobody}\nhooks: {guard_paths: off}\n", "", &[]).unwrap();
+        assert_eq!(settings.policy.paths, Bounds::Off);
+        let wrong = "hooks:\n  guard_paths: projct\n  guard_own: true\n  stale_after: 0\n";
+        insta::assert_snapshot!(read(wrong, "", &[]).unwrap_err());
+        assert!(read("hooks: [\n", "", &[]).is_err());
+        assert!(read("", "", &[("TRIBUNAL_HOOKS__GUARD_PATHS", "no")]).is_err());
+    }
+}

@@ -1,0 +1,44 @@
+//! How fast a process prints. Decided here without a timer, so that tests can say what time it is.
+
+use std::time::Duration;
+
+/// What is counted together.
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Bytes of the second that runs.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    since: Option<Duration>,
+    bytes: u64,
+}
+
+impl Pace {
+    /// Whether this is more than `limit` within a second.
+    pub fn exceeds(&mut self, limit: u64, now: Duration, bytes: u64) -> bool {
+        if self.since.is_none_or(|since| now.saturating_sub(since) >= WINDOW) {
+            *self = Pace { since: Some(now), bytes: 0 };
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes > limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_comes_within_a_second_counts_together() {
+        let ms = Duration::from_millis;
+        let mut pace = Pace::default();
+        assert!(!pace.exceeds(100, ms(5000), 60));
+        assert!(!pace.exceeds(100, ms(5999), 40));
+        // A second after the first byte another one begins.
+        assert!(!pace.exceeds(100, ms(6000), 100));
+        assert!(pace.exceeds(100, ms(6999), 1));
+        assert!(!pace.exceeds(100, ms(7000), 1));
+        assert!(pace.exceeds(100, ms(7000), u64::MAX));
+        // A clock set back is no new second.
+        assert!(pace.exceeds(100, ms(1), 1));
+    }
+}

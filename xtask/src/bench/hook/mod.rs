@@ -1,0 +1,292 @@
+//! What a stop costs the person who waits for it: `tribunal hook stop`, whatever the size of the session, beside a hook of the
+//! same decision in bash, jq and perl, over the same files in the same run.
+//!
+//! The loop is one that keeps no journal, so that both write the same file and nobody waits for the disk; what a journal adds
+//! is measured apart. Sessions are generated once into `target/bench`, and only their last prompt is far away: the longest way
+//! back that there is. Wall times are medians; CPU times come from the kernel, for many starts at once.
+
+mod sessions;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::Built;
+use super::outside::{children, fsync, median};
+use super::table::{Figure, Row};
+
+/// The limits of the promise: decided so soon, for so little.
+const WALL: Figure = Figure::Ms(5.0);
+const CPU: Figure = Figure::Ms(3.0);
+const MEMORY: Figure = Figure::Mb(20.0);
+
+/// In turns, so that a machine that is busy for a while is busy for both.
+const TURNS: u32 = 5;
+const OURS_A_TURN: u32 = 30;
+const THEIRS_A_TURN: u32 = 4;
+
+const SCRIPT: &str = include_str!("stop.sh");
+const STATE: &str = ".claude/ralph-loop.local.md";
+const SESSION: &str = "5745e48a-069b-4256-b0f9-b1c83ddda295";
+
+/// A session's folder, what its client says when it wants to stop, and who is asked.
+struct Stop<'a> {
+    folder: &'a Path,
+    said: PathBuf,
+    state: String,
+}
+
+/// What one hook took.
+#[derive(Default)]
+struct Took {
+    walls: Vec<f64>,
+    cpu: f64,
+    times: u32,
+}
+
+impl Took {
+    fn wall(&self) -> Result<Figure> {
+        median(self.walls.clone()).map(Figure::Ms).context("nothing was measured")
+    }
+
+    fn cpu(&self) -> Figure {
+        Figure::Ms(self.cpu / f64::from(self.times.max(1)))
+    }
+}
+
+impl Stop<'_> {
+    /// The state as it was, so that each stop is the same one.
+    fn again(&self) -> Result<()> {
+        Ok(fs::write(self.folder.join(STATE), &self.state)?)
+    }
+
+    fn command(&self, start: &dyn Fn() -> Command) -> Result<Command> {
+        let mut command = start();
+        command.current_dir(self.folder).stdin(File::open(&self.said)?).stderr(Stdio::null());
+        Ok(command)
+    }
+
+    fn answer(&self, start: &dyn Fn() -> Command) -> Result<Value> {
+        self.again()?;
+        let output = self.command(start)?.output()?;
+        ensure!(output.status.success(), "the hook ended: {}", output.status);
+        serde_json::from_slice(&output.stdout).context("the hook's answer is not JSON")
+    }
+
+    fn measure(&self, start: &dyn Fn() -> Command, times: u32, took: &mut Took) -> Result<()> {
+        let before = children()?;
+        for _ in 0..times {
+            self.again()?;
+            let mut command = self.command(start)?;
+            command.stdout(Stdio::null());
+            let begin = Instant::now();
+            let status = command.status()?;
+            took.walls.push(begin.elapsed().as_secs_f64() * 1000.0);
+            ensure!(status.success(), "the hook ended: {status}");
+        }
+        took.cpu += children()? - before;
+        took.times += times;
+        Ok(())
+    }
+
+    /// Most memory of it or of a program that it started. None: this machine has nothing that says so.
+    fn memory(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
+        let mut time = Command::new("time");
+        time.args(["-q", "-f", "%M", "-o"]).arg(self.folder.join("memory"));
+        self.counted(time, start)?
+            .then(|| {
+                let said = fs::read_to_string(self.folder.join("memory"))?;
+                Ok(said.trim().parse::<f64>()? / 1024.0)
+            })
+            .transpose()
+    }
+
+    /// Processes, itself included. None: there is no strace.
+    fn processes(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
+        let mut strace = Command::new("strace");
+        strace
+            .args(["-f", "-qq", "-e", "trace=clone,clone3,fork,vfork", "-o"])
+            .arg(self.folder.join("strace"));
+        self.counted(strace, start)?
+            .then(|| {
+                let said = fs::read_to_string(self.folder.join("strace"))?;
+                // A call that another process interrupts has two lines, and its end is on the second.
+                let begun = said
+                    .lines()
+                    .filter(|line| !line.contains("CLONE_THREAD") && !line.contains("unfinished"));
+                Ok(1.0 + begun.filter(|line| line.contains("= ") && !line.contains("= -1")).count() as f64)
+            })
+            .transpose()
+    }
+
+    /// Runs it below another program. False: there is no such program here, or it may not.
+    fn counted(&self, mut by: Command, start: &dyn Fn() -> Command) -> Result<bool> {
+        self.again()?;
+        let hook = start();
+        by.arg(hook.get_program()).args(hook.get_args()).current_dir(self.folder);
+        by.stdin(File::open(&self.said)?).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(by.status().is_ok_and(|status| status.success()))
+    }
+}
+
+pub fn hook(built: &Built) -> Result<Vec<Row>> {
+    let folder = TempDir::new()?;
+    let root = folder.path();
+    fs::create_dir(root.join(".claude"))?;
+    fs::write(root.join("stop.sh"), SCRIPT)?;
+    let ours = || {
+        let mut command = built.tribunal();
+        command.args(["hook", "stop"]);
+        for name in ["CLAUDE_PROJECT_DIR", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "TRIBUNAL_RUN"] {
+            command.env_remove(name);
+        }
+        command
+    };
+    let script = root.join("stop.sh");
+    let theirs = || {
+        let mut command = Command::new("bash");
+        command.arg(&script);
+        command
+    };
+    let there = ["bash", "jq", "perl", "tac"].map(is_there).iter().all(|there| *there);
+    let mut rows = Vec::new();
+    for size in sessions::SIZES {
+        let session = sessions::file(&built.bench_folder(), size)?;
+        for given in [true, false] {
+            let stop = Stop::new(root, &session, given)?;
+            let others = there.then_some(&theirs as &dyn Fn() -> Command);
+            rows.extend(stop.compare(&format!("{}, answer {}", size.name, how(given)), &ours, others)?);
+        }
+    }
+    rows.extend(journal(built, root)?);
+    if !there {
+        rows.push(Row::note("stop hook in bash, jq and perl", "not compared: one of them is not here"));
+    }
+    Ok(rows)
+}
+
+fn how(given: bool) -> &'static str {
+    if given { "given" } else { "looked for" }
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+impl<'a> Stop<'a> {
+    /// The client says it with the last answer or without.
+    fn new(folder: &'a Path, session: &Path, given: bool) -> Result<Stop<'a>> {
+        let mut said = json!({
+            "session_id": SESSION, "transcript_path": session, "cwd": folder, "hook_event_name": "Stop",
+            "permission_mode": "default", "stop_hook_active": false, "background_tasks": [],
+        });
+        if given {
+            said["last_assistant_message"] = sessions::LAST.into();
+        }
+        let path = folder.join("said.json");
+        fs::write(&path, said.to_string())?;
+        let state = format!(
+            "---\nactive: true\niteration: 1\nmax_iterations: 50\ncompletion_promise: \"ALL TESTS PASS\"\n\
+             session_id: \"{SESSION}\"\n---\n\nMake *all* [tests] pass.\n"
+        );
+        Ok(Stop { folder, said: path, state })
+    }
+
+    fn compare(
+        &self,
+        name: &str,
+        ours: &dyn Fn() -> Command,
+        theirs: Option<&dyn Fn() -> Command>,
+    ) -> Result<Vec<Row>> {
+        for hook in [Some(ours), theirs].into_iter().flatten() {
+            let answer = self.answer(hook)?;
+            let reason = answer["reason"].as_str().unwrap_or_default();
+            if answer["decision"] != "block" || !reason.starts_with("Make *all* [tests] pass.") {
+                bail!("{name}: the session should have been sent back: {answer}");
+            }
+        }
+        let (mut us, mut them) = (Took::default(), Took::default());
+        for _ in 0..TURNS {
+            self.measure(ours, OURS_A_TURN, &mut us)?;
+            if let Some(theirs) = theirs {
+                self.measure(theirs, THEIRS_A_TURN, &mut them)?;
+            }
+        }
+        let mut rows = vec![
+            Row::new(&format!("stop hook, {name} (wall)"), us.wall()?, WALL),
+            Row::new("  CPU", us.cpu(), CPU),
+        ];
+        rows.push(match self.memory(ours)? {
+            Some(mb) => Row::new("  memory", Figure::Mb(mb), MEMORY),
+            None => Row::note("  memory", "not measured: there is no GNU time"),
+        });
+        rows.push(match self.processes(ours)? {
+            Some(count) => Row::new("  processes", Figure::Count(count), Figure::Count(1.0)),
+            None => Row::note("  processes", "not counted: there is no strace"),
+        });
+        if let Some(theirs) = theirs {
+            rows.push(Row::free("  bash + jq + perl (wall)", them.wall()?));
+            rows.push(Row::free("  bash + jq + perl: CPU", them.cpu()));
+            rows.extend(
+                self.memory(theirs)?.map(|mb| Row::free("  bash + jq + perl: memory", Figure::Mb(mb))),
+            );
+            let count = self.processes(theirs)?;
+            rows.extend(count.map(|count| Row::free("  bash + jq + perl: processes", Figure::Count(count))));
+        }
+        Ok(rows)
+    }
+}
+
+/// The same with a loop of ours: each refusal is in the journal before it is said.
+fn journal(built: &Built, root: &Path) -> Result<Vec<Row>> {
+    fs::remove_file(root.join(STATE))?;
+    let tribunal = |words: &[&str]| {
+        let mut command = built.tribunal();
+        command.args(words).current_dir(root);
+        command
+    };
+    let start = [
+        "loop",
+        "start",
+        "--session",
+        SESSION,
+        "--max-iterations",
+        "1000",
+        "--promise",
+        "DONE",
+        "Make it pass.",
+    ];
+    let started = tribunal(&start).stdout(Stdio::null()).status()?;
+    ensure!(started.success(), "no loop can be started: {started}");
+    let said = root.join("said.json");
+    let stop = || -> Result<Command> {
+        let mut command = tribunal(&["hook", "stop"]);
+        // Refused for ever, as far as the client is concerned.
+        command.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0").env_remove("CLAUDE_PROJECT_DIR");
+        command.stdin(File::open(&said)?).stderr(Stdio::null());
+        Ok(command)
+    };
+    let mut took = Took::default();
+    let before = children()?;
+    for _ in 0..TURNS * OURS_A_TURN {
+        let begin = Instant::now();
+        let output = stop()?.output()?;
+        took.walls.push(begin.elapsed().as_secs_f64() * 1000.0);
+        took.times += 1;
+        let answer: Value =
+            serde_json::from_slice(&output.stdout).context("the hook's answer is not JSON")?;
+        ensure!(answer["decision"] == "block", "the session should have been sent back: {answer}");
+    }
+    took.cpu = children()? - before;
+    Ok(vec![
+        Row::free("stop hook with its journal (wall)", took.wall()?),
+        Row::free("  CPU", took.cpu()),
+        Row::free("  one fsync of this disk (wall)", Figure::Ms(fsync(root)?)),
+    ])
+}

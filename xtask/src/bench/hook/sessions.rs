@@ -1,0 +1,100 @@
+//! Sessions of any length, line by line in the shapes that Claude Code writes.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub name: &'static str,
+    bytes: u64,
+}
+
+pub const SIZES: [Size; 3] = [
+    Size { name: "20 KB", bytes: 20_000 },
+    Size { name: "200 MB", bytes: 200_000_000 },
+    Size { name: "1 GB", bytes: 1_000_000_000 },
+];
+
+/// What the model said last.
+pub const LAST: &str =
+    "Two tests still fail; I have not found out why. I will say <promise>ALL TESTS PASS soon.";
+
+/// The session of this size, written if it is not there.
+pub fn file(folder: &Path, size: Size) -> Result<PathBuf> {
+    let path = folder.join(format!("session-{}.jsonl", size.bytes));
+    if fs::metadata(&path).is_ok_and(|meta| meta.len() >= size.bytes) {
+        return Ok(path);
+    }
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let temporary = path.with_extension("part");
+    write(&temporary, size.bytes).with_context(|| format!("cannot write {}", temporary.display()))?;
+    fs::rename(&temporary, &path)?;
+    Ok(path)
+}
+
+/// One prompt, then a day of work without a word of anybody else, then the answer.
+fn write(path: &Path, bytes: u64) -> Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    let mut written = 0;
+    let mut put = |line: &Value| -> Result<u64> {
+        let line = line.to_string();
+        writeln!(file, "{line}")?;
+        written += line.len() as u64 + 1;
+        Ok(written)
+    };
+    put(&line("user", json!({"role": "user", "content": "Make all tests pass."})))?;
+    'work: for turn in 0.. {
+        for line in work(turn) {
+            if put(&line)? >= bytes {
+                break 'work;
+            }
+        }
+    }
+    put(&message(u64::MAX, json!({"type": "text", "text": LAST})))?;
+    put(&json!({"type": "last-prompt", "lastPrompt": "Make all tests pass."}))?;
+    Ok(file.flush()?)
+}
+
+/// One step of the work: a thought, words, a tool, what came of it, and what the client notes beside.
+fn work(turn: u64) -> Vec<Value> {
+    let code = "    assert_eq!(answer(\"who is \\\"assistant\\\"?\"), Ok(42)); // still red\n";
+    // Most answers of tools are short, some are whole files.
+    let lines = if turn % 16 == 0 { 400 } else { 20 };
+    let result = json!([{
+        "tool_use_id": format!("toolu_{turn}"), "type": "tool_result", "content": code.repeat(lines), "is_error": false,
+    }]);
+    vec![
+        message(
+            turn,
+            json!({"type": "thinking", "thinking": "Why is it red?", "signature": "c2ln".repeat(40)}),
+        ),
+        message(turn, json!({"type": "text", "text": "I look at the next test."})),
+        message(
+            turn,
+            json!({"type": "tool_use", "id": format!("toolu_{turn}"), "name": "Bash", "input": {"command": "cargo test"}}),
+        ),
+        line("user", json!({"role": "user", "content": result})),
+        json!({"type": "attachment", "isSidechain": false, "attachment": {"type": "todo", "items": ["a", "b"]}, "uuid": "u"}),
+        json!({"type": "api-request", "sessionId": "s", "id": format!("{turn}"), "params": {"max_tokens": 128_000, "betas": ["x", "y", "z"]}}),
+    ]
+}
+
+fn message(turn: u64, block: Value) -> Value {
+    let message = json!({
+        "id": format!("msg_{turn}"), "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [block],
+        "stop_reason": null, "usage": {"input_tokens": 60, "cache_read_input_tokens": 40_000, "output_tokens": 20},
+    });
+    line("assistant", message)
+}
+
+fn line(kind: &str, message: Value) -> Value {
+    json!({
+        "parentUuid": "724c8947-154d-4fcc-a0fe-df1bdfcc9206", "isSidechain": false, "type": kind, "message": message,
+        "uuid": "4eecb8a9-6a06-46d1-b13f-3d1642fc68b9", "timestamp": "2026-11-15T21:05:31.838Z", "userType": "external",
+        "cwd": "project", "sessionId": "5745e48a-069b-4256-b0f9-b1c83ddda295", "version": "2.1.325", "gitBranch": "HEAD",
+    })
+}
