@@ -143,8 +143,12 @@ fn a_session_that_gives_up_leaves_the_question_to_a_person() {
 #[test]
 fn a_run_that_ended_otherwise_holds_nobody() {
     let sandbox = reviewed();
-    for _ in 0..3 {
+    resume(&sandbox);
+    for title in ["# A plan", "# The plan", "# Our plan"] {
         assert!(refused(&sandbox, &stops("s1", "")).is_some());
+        let text = sandbox.read("plan.md");
+        let (_, rest) = text.split_once('\n').unwrap();
+        sandbox.write("plan.md", &format!("{title}\n{rest}"));
         resume(&sandbox);
     }
     assert_eq!(state(&sandbox), "halted");

@@ -13,6 +13,7 @@ mod reviewing;
 #[path = "../cli/common.rs"]
 #[expect(dead_code, reason = "made for the tests of the binary alone; these need less of it")]
 mod sandbox;
+mod sessions;
 mod surroundings;
 mod waiting;
 mod whole;

@@ -24,11 +24,23 @@ pub struct Said {
 impl Said {
     pub fn in_answer(answer: &str) -> Said {
         let plain = without_code(answer);
+        let mut said = Said::in_plain(&plain);
+        // Measured: Codex escapes what a hook says, so this is how its model was shown what to say.
+        if plain.contains("&lt;") {
+            let shown = Said::in_plain(&unescaped(&plain));
+            said.done.extend(shown.done);
+            said.blocked = said.blocked.or(shown.blocked);
+            said.timed_out = said.timed_out.or(shown.timed_out);
+        }
+        said
+    }
+
+    fn in_plain(plain: &str) -> Said {
         let mut done = Vec::new();
         for tag in DONE {
-            done.extend(tagged(&plain, tag));
+            done.extend(tagged(plain, tag));
         }
-        Said { done, blocked: reason(&plain, "review-blocked"), timed_out: reason(&plain, "review-timeout") }
+        Said { done, blocked: reason(plain, "review-blocked"), timed_out: reason(plain, "review-timeout") }
     }
 
     pub fn promises(&self, promise: &str) -> bool {
@@ -42,6 +54,13 @@ const PLACEHOLDER: &str = "REASON";
 
 fn reason(text: &str, tag: &str) -> Option<String> {
     tagged(text, tag).into_iter().find(|reason| reason != PLACEHOLDER)
+}
+
+/// `&amp;` comes last: what was escaped twice is not meant.
+fn unescaped(text: &str) -> String {
+    let marks =
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"), ("&amp;", "&")];
+    marks.iter().fold(text.to_string(), |text, (escaped, plain)| text.replace(escaped, plain))
 }
 
 /// What stands between `<tag>` and `</tag>`, each time. A tag that is never closed says nothing.
@@ -150,6 +169,12 @@ mod tests {
             ("<promise>all [x] * done?</promise>", "all [x] * done?", true),
             ("<promise>anything</promise>", "*", false),
             ("<promise>x</promise>", "[a-z]", false),
+            // As a client may have shown it.
+            ("&lt;promise&gt;A &amp; &quot;B&quot;&lt;/promise&gt;", "A & \"B\"", true),
+            ("&lt;promise&gt;A & B&lt;/promise&gt;", "A & B", true),
+            ("&amp;lt;promise&gt;A&lt;/promise&gt;", "A", false),
+            ("`&lt;promise&gt;A&lt;/promise&gt;`", "A", false),
+            ("<promise>&lt;b&gt;</promise>", "&lt;b&gt;", true),
             // Who explains what they will say has not said it.
             ("When I am done I say `<promise>DONE</promise>`.", "DONE", false),
             ("```\n<promise>DONE</promise>\n```", "DONE", false),
