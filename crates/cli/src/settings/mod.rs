@@ -25,7 +25,7 @@ mod table;
 mod tests;
 
 pub(crate) use drivers::driver_of;
-pub(crate) use hooks::hooks_of;
+pub(crate) use hooks::{HookSettings, hooks_of};
 pub(crate) use layers::{Effective, FILE, Given, Layer, PREFIX, gather, of_the_person};
 pub(crate) use read::{Manner, read};
 pub(crate) use resolve::{Resolved, Share, Wishes, mode, resolve, share, survey};

@@ -18,9 +18,13 @@ use std::{
 };
 
 use tribunal_agents::hook::{Answer, HookClient, HookEvent, Input};
-use tribunal_core::tool_guard::GuardPolicy;
 use tribunal_report::escaped;
 use tribunal_runner::{Project, session::file};
+
+use crate::{
+    context::given,
+    settings::{HookSettings, hooks_of},
+};
 
 /// What `hook` is told on its command line; here only for the help pages, since nothing may fail before it answers.
 #[derive(Debug, clap::Args)]
@@ -43,11 +47,6 @@ struct Call {
     input: Input,
     project: Project,
     settings: HookSettings,
-}
-
-struct HookSettings {
-    guard: GuardPolicy,
-    stale_after: Duration,
 }
 
 /// Answers, if this is a call of a hook and not of its help.
@@ -95,8 +94,10 @@ fn answer(words: &[String]) -> String {
         Ok(_) if std::env::var_os("TRIBUNAL_RUN").is_some() => Answer::Allow { say: None },
         Ok(input) => {
             let project = project(named.as_deref(), &input);
-            let settings =
-                HookSettings { guard: GuardPolicy::default(), stale_after: Duration::from_secs(24 * 3600) };
+            let settings = hooks_of(project.root(), &given()).unwrap_or_else(|complaint| {
+                say(&format!("{}; the usual settings hold", complaint.what));
+                HookSettings::default()
+            });
             let call = Call { client, event, input, project, settings };
             call.answer()
         }
