@@ -269,7 +269,9 @@ impl<W: Write> Lines<W> {
 
     /// A session that the person has open repairs, and no fixers.
     fn is_in_session(&self) -> bool {
-        self.view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
+        let over = self.view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
+        let over = over.into_iter().any(|answer| answer.choice == "fixers");
+        !over && self.view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
     }
 
     fn ended(&mut self, summary: &Summary) -> io::Result<()> {

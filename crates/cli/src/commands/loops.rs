@@ -24,7 +24,7 @@ use tribunal_store::Store;
 use crate::{
     agent_session,
     complaint::{Complaint, ENVIRONMENT},
-    context::{Context, quoted},
+    context::{Context, given, quoted},
     documents::{self, LoopRow, Loops},
     settings::hooks_of,
     trust::{self, Item},
@@ -119,7 +119,7 @@ fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
         max_refusals: start.max_iterations,
         step,
     };
-    let stale = stale_after(&project, context)?;
+    let stale = stale_after(&project)?;
     let run = session::start_loop(&project, bound.clone(), stale)?;
     if context.json {
         let row = LoopRow { held: true, ..row(&run, &bound) };
@@ -139,12 +139,15 @@ fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
     }
     writeln!(out, "  prompt   {}", escaped(&cut(&bound.prompt, 300)))?;
     writeln!(out, "  state    {}", file::OURS)?;
-    writeln!(out, "next: tribunal loop status, tribunal loop cancel")?;
+    writeln!(out, "a person ends it sooner with: tribunal loop cancel")?;
     if !is_installed(&project) {
         writeln!(out, "[W] no stop hook of Tribunal is set up in this project: tribunal init")?;
     }
     Ok(0)
 }
+
+/// So many are listed.
+const SHOWN: usize = 10;
 
 /// A model reads it each time it is sent back.
 const LONGEST: usize = 64 << 10;
@@ -164,7 +167,7 @@ fn check_prompt(prompt: &str) -> Result<(), Complaint> {
 /// What can be said between two tags.
 fn check_promise(promise: &str) -> Result<String, Complaint> {
     let promise = promise.trim();
-    if promise.is_empty() || promise.contains(['<', '>']) {
+    if promise.is_empty() || promise.contains(['<', '>', '`']) || matches!(promise, "null" | "~") {
         return Err(Complaint::usage(format!("`{promise}` cannot be promised"))
             .why("It is what stands between <promise> and </promise>: a few words, without tags.")
             .todo("for instance: --promise DONE"));
@@ -190,9 +193,8 @@ fn check_step(project: &Project, step: &Path, context: &Context) -> Result<Strin
 }
 
 /// When a state is no longer believed in.
-pub(super) fn stale_after(project: &Project, context: &Context) -> Result<Duration, Complaint> {
-    let hours = hooks_of(project.root(), &context.given())?.stale_after_hours;
-    Ok(Duration::from_secs(hours.saturating_mul(3600)))
+pub(super) fn stale_after(project: &Project) -> Result<Duration, Complaint> {
+    Ok(hooks_of(project.root(), &given())?.stale_after)
 }
 
 fn no_session() -> Complaint {
@@ -204,7 +206,7 @@ fn no_session() -> Complaint {
 }
 
 /// Whether some client's settings in this project call our stop hook.
-fn is_installed(project: &Project) -> bool {
+pub(super) fn is_installed(project: &Project) -> bool {
     let files = [
         ".claude/settings.json",
         ".claude/settings.local.json",
@@ -284,8 +286,17 @@ fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
         return Ok(0);
     }
     let mut out = stdout().lock();
-    for row in &rows {
+    let older = rows.len().saturating_sub(SHOWN);
+    if older > 0 {
+        writeln!(out, "({older} older ones: tribunal loop status --json)")?;
+    }
+    for row in &rows[older..] {
         writeln!(out, "{}", escaped(&line(row)))?;
+        if let Some(state) = here.as_ref().filter(|_| row.held) {
+            let promise = state.promise.as_ref().map(|promise| format!("<promise>{promise}</promise> for: "));
+            let text = format!("{}{}", promise.unwrap_or_default(), cut(&state.prompt, 200));
+            writeln!(out, "  {}", escaped(&text))?;
+        }
         if let (Some(_), Some(store)) = (wanted, &store) {
             for line in history(store, &row.id)? {
                 writeln!(out, "  {}", escaped(&line))?;
@@ -370,8 +381,13 @@ fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
                 taken.let_go(&project, LetGo::Person, "tribunal loop cancel", session::now_ms())?;
                 free.push(named.unwrap_or_else(|| name.to_string()));
             }
-            // Broken or stale: it has been put aside by looking.
-            Look::Idle(_) => free.push(named.unwrap_or_else(|| name.to_string())),
+            // Broken or stale: looking has put it aside, unless it could not be looked at.
+            Look::Idle(_) => {
+                if project.root().join(name).exists() {
+                    session::put_aside(&project, name)?;
+                }
+                free.push(named.unwrap_or_else(|| name.to_string()));
+            }
             _ => {}
         }
     }

@@ -152,8 +152,17 @@ impl Runner {
         settings: &Settings,
         entries: &[Entry],
     ) -> Result<Option<Draft>, RunError> {
-        match Binding::of(entries) {
-            Some(Binding { let_go: None, .. }) => Ok(None),
+        let gone = !self.project.root().join(file::OURS).exists();
+        match (Binding::of(entries), &self.binding) {
+            // Who comes back without its state file gets it again; nobody else takes it over.
+            (Some(Binding { let_go: None, bound, .. }), Some(own))
+                if gone && bound.session == own.session =>
+            {
+                self.rebind(settings)
+            }
+            (Some(Binding { let_go: None, .. }), _) => Ok(None),
+            // One session a project: who is held for something else stays that.
+            (_, Some(own)) if make_room(&self.project, &own.session, FOR_EVER).is_err() => Ok(None),
             _ => self.rebind(settings),
         }
     }

@@ -118,7 +118,12 @@ fn look_into(
         Ok(state) => state,
         Err(why) => return unusable(project, name, &why),
     };
-    if !state.session.is_empty() && state.session != session {
+    let is_old = |touched: Option<u64>| {
+        let age = Duration::from_millis(now_ms.saturating_sub(touched.unwrap_or(now_ms)));
+        (age > stale_after).then_some(age.as_secs() / 3600)
+    };
+    let anothers = !state.session.is_empty() && state.session != session;
+    if anothers && is_old(state.touched_ms).is_none() {
         return Look::Anothers { session: state.session };
     }
     let mut taken = match Taken::of(project, name, text, state) {
@@ -134,12 +139,14 @@ fn look_into(
         let aside = put_aside(project, name);
         return Look::Idle(said(name, LET_GO, aside.map(|path| vec![path])));
     }
-    let touched = taken.state.touched_ms.unwrap_or(now_ms);
-    let age = Duration::from_millis(now_ms.saturating_sub(touched));
-    if age > stale_after {
-        let hours = age.as_secs() / 3600;
+    if let Some(hours) = is_old(taken.state.touched_ms) {
+        let whose = taken.state.session.clone();
         let aside = taken.let_go(project, LetGo::Stale, &format!("{hours} h"), now_ms);
-        return Look::Idle(said(name, &format!("nothing was heard of it for {hours} h"), aside));
+        let whose = if whose.is_empty() { String::new() } else { format!(" (session {whose})") };
+        return Look::Idle(said(name, &format!("nothing was heard of it for {hours} h{whose}"), aside));
+    }
+    if anothers {
+        return Look::Anothers { session: taken.state.session };
     }
     Look::Held(Box::new(taken))
 }
@@ -235,7 +242,14 @@ fn replace(project: &Project, name: &str, text: &str) -> Result<(), SessionError
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
     let temporary = path.with_extension(format!("{}-tmp", std::process::id()));
-    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path));
+    let written = || -> io::Result<()> {
+        fs::write(&temporary, text)?;
+        if let Ok(before) = fs::metadata(&path) {
+            fs::set_permissions(&temporary, before.permissions())?;
+        }
+        fs::rename(&temporary, &path)
+    };
+    let written = written();
     written.map_err(|cause| {
         let _ = fs::remove_file(&temporary);
         failed(cause)

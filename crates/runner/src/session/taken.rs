@@ -2,7 +2,7 @@
 
 use tribunal_core::{
     decision::Decision,
-    event::Event,
+    event::{Event, Summary},
     finding::Status,
     ids::{DecisionId, RunId},
     reason::{Outcome, Reason},
@@ -16,7 +16,7 @@ use tribunal_core::{
 use tribunal_store::{Store, StoreError};
 
 use super::{
-    LET_GO, SessionError, Taken, append,
+    LET_GO, PATIENCE, SessionError, Taken, append,
     file::{self, Counted, State},
     put_aside, replace, utc,
 };
@@ -147,7 +147,26 @@ impl Taken {
         if let (Work::Loop, What::LetGo { why, detail }) = (self.tally.work, &what) {
             events.extend(asks(*why, detail));
         }
+        events.extend(self.halts(project, run, &what)?);
         append(project, run, events, Stamp { wall_ms: now_ms, awake_ms: self.awake_ms })
+    }
+
+    /// A session whose time is up leaves the review halted, not waiting for it.
+    fn halts(&self, project: &Project, run: &RunId, what: &What) -> Result<Option<Event>, SessionError> {
+        let What::LetGo { why: LetGo::TimedOut, detail } = what else { return Ok(None) };
+        if self.tally.work != Work::Review || self.standing.run_is != Phase::Session {
+            return Ok(None);
+        }
+        let store = Store::open_read_only(&project.home())?;
+        Ok(match store.last_of(run, &PHASES)?.map(|entry| entry.event) {
+            Some(Event::RunParked(summary)) => Some(Event::RunParked(Summary {
+                outcome: Reason::Runtime.outcome(),
+                reason: Reason::Runtime,
+                detail: format!("the session says so: {detail}"),
+                ..summary
+            })),
+            _ => None,
+        })
     }
 
     fn write(&mut self, project: &Project, values: &[(&str, String)]) -> Result<(), SessionError> {
@@ -179,7 +198,7 @@ fn last_of(project: &Project, run: &RunId) -> Result<Option<(Store, Last)>, Stor
     if !Store::exists(&project.home()) {
         return Ok(None);
     }
-    let store = Store::open_read_only(&project.home())?;
+    let store = Store::open_read_only_within(&project.home(), PATIENCE)?;
     let found = store.last_of(run, &["session"])?;
     Ok(found.and_then(|entry| match entry.event {
         Event::Session(event) => Some((store, Last { event, wall_ms: entry.at.wall_ms })),
@@ -222,7 +241,7 @@ fn review(
             Phase::Over(format!("the review is {word}: {}, {}", summary.reason.row().says, summary.detail))
         }
         _ if Runner::is_live(project, run) => Phase::UnderWay,
-        _ => Phase::Over(format!("the review died; go on with it: tribunal resume {run}")),
+        _ => Phase::Died,
     };
     Ok(counted)
 }

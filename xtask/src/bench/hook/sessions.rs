@@ -63,7 +63,7 @@ fn write(path: &Path, bytes: u64) -> Result<()> {
 fn work(turn: u64) -> Vec<Value> {
     let code = "    assert_eq!(answer(\"who is \\\"assistant\\\"?\"), Ok(42)); // still red\n";
     // Most answers of tools are short, some are whole files.
-    let lines = if turn % 16 == 0 { 400 } else { 20 };
+    let lines = if turn % 16 == 15 { 400 } else { 20 };
     let result = json!([{
         "tool_use_id": format!("toolu_{turn}"), "type": "tool_result", "content": code.repeat(lines), "is_error": false,
     }]);

@@ -23,8 +23,7 @@ use tribunal_report::escaped;
 use tribunal_runner::{Project, session::file};
 
 use crate::{
-    Colour,
-    context::Context,
+    context::given,
     settings::{HookSettings, hooks_of},
 };
 
@@ -124,9 +123,7 @@ fn answer(words: &[String]) -> String {
 
 /// What holds here. A slip in the settings keeps nobody from anything.
 fn settings(project: &Project) -> HookSettings {
-    let context = Context::new(None, false, Colour::Never);
-    let settings = context.and_then(|context| hooks_of(project.root(), &context.given()));
-    settings.unwrap_or_else(|complaint| {
+    hooks_of(project.root(), &given()).unwrap_or_else(|complaint| {
         say(&complaint.to_string());
         HookSettings::default()
     })
@@ -193,6 +190,6 @@ impl Call {
     }
 
     fn stale_after(&self) -> Duration {
-        Duration::from_secs(self.settings.stale_after_hours.saturating_mul(3600))
+        self.settings.stale_after
     }
 }

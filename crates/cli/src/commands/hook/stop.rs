@@ -1,6 +1,10 @@
 //! A session wants to stop. Decided in `core`; here is where the facts come from, and where the decision goes.
 
-use std::{env, fs::File};
+use std::{
+    env,
+    fs::{self, File},
+    io,
+};
 
 use tribunal_agents::hook::{Answer, transcript};
 use tribunal_bmad::hooks::Moment;
@@ -62,7 +66,13 @@ impl Call {
     fn words(&self, taken: &Taken) -> Words {
         let given = self.input.last_answer.clone();
         let needed = given.is_none() || taken.tally.in_a_row > 0;
-        let tail = match File::open(&self.input.transcript) {
+        // A pipe would keep everybody waiting.
+        let is_special = fs::metadata(&self.input.transcript).is_ok_and(|meta| !meta.is_file());
+        let opened = match is_special {
+            true => Err(io::Error::other("it is no file")),
+            false => File::open(&self.input.transcript),
+        };
+        let tail = match opened {
             Ok(mut file) if needed => transcript::read_back(self.client, &mut file, TAIL),
             Ok(_) => Ok(transcript::Tail::default()),
             Err(_) if given.is_some() => Ok(transcript::Tail::default()),
@@ -119,7 +129,7 @@ fn next(taken: &Taken, why: LetGo) -> String {
         (Work::Loop, _) => format!(" It waits for you: tribunal decisions {run}.D1"),
         (Work::Review, LetGo::Over) => format!(" tribunal status {run}"),
         (Work::Review, _) => match taken.standing.run_is {
-            Phase::UnderWay => format!(" Reviewers are still at work: tribunal status {run}"),
+            Phase::UnderWay | Phase::Died => format!(" How it stands: tribunal status {run}"),
             _ => format!(" Its {} open findings wait for you: tribunal decisions", taken.standing.open_count),
         },
     }

@@ -38,8 +38,8 @@ impl Call {
         }
         let used = tool_use(self.client, tool);
         let policy = match &taken {
-            Some(_) => self.settings.policy,
-            None => GuardPolicy { paths: Bounds::Off, destructive: false, ..self.settings.policy },
+            Some(_) => self.settings.guard,
+            None => GuardPolicy { paths: Bounds::Off, destructive: false, ..self.settings.guard },
         };
         let place = Place::of(self, taken.as_deref(), policy, used.folder.as_deref());
         match check(policy, &place.ground(taken.is_some()), &used.tool_use()) {
@@ -59,7 +59,10 @@ impl Call {
 
     pub(super) fn post_tool_use(&self) -> Answer {
         if let (Some(mut taken), Some(tool)) = (self.taken(), &self.input.tool) {
-            taken.tally.in_a_row = 0;
+            // What a sub-agent does is not known to end the client's count.
+            if self.input.agent.is_empty() {
+                taken.tally.in_a_row = 0;
+            }
             taken.tally.tools += 1;
             self.note(&taken, What::Used { tool: tool.name.clone() });
             let came = self.step_hooks(&mut taken, Moment::PostToolUse);
@@ -91,7 +94,7 @@ impl Place {
             |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).display().to_string();
         let root = call.project.root();
         let cwd = Path::new(&call.input.cwd).join(folder.unwrap_or_default());
-        let mut own: Vec<String> = [".tribunal/", file::OURS, file::THEIRS].map(String::from).to_vec();
+        let mut own: Vec<String> = [".tribunal/", file::OURS].map(String::from).to_vec();
         if taken.is_some() {
             // What holds it, and what it is measured by.
             own.extend(HOLDING.map(String::from));

@@ -206,7 +206,10 @@ fn session(fixing: &Fixing, jobs: &mut [Prepared], context: &Context) -> Result<
             .todo("or let fixers repair: leave --in-session out")
     })?;
     job.resolved.settings.tasks.writing.in_session = true;
-    session::make_room(&job.project, &session, loops::stale_after(&job.project, context)?)?;
+    if !loops::is_installed(&job.project) {
+        writeln!(stderr(), "[W] no stop hook of Tribunal is set up here, so nobody is held: tribunal init")?;
+    }
+    session::make_room(&job.project, &session, loops::stale_after(&job.project)?)?;
     Ok(Some(session))
 }
 
