@@ -1,6 +1,6 @@
 //! Sessions that a person has open with a real client, held to what they have taken on by our hooks, and never longer.
 //!
-//! The settings of the client are those that the installer writes. The model is scripted; what it does in the shell, what the
+//! The settings of the client are those that `tribunal init` writes. The model is scripted; what it does in the shell, what the
 //! hooks answer and what the client makes of that is real.
 
 use std::{
@@ -10,10 +10,6 @@ use std::{
 };
 
 use serde_json::Value;
-use tribunal_agents::hook::{
-    HookClient,
-    install::{self, Home, Program},
-};
 use tribunal_testkit::model::{Call, Pattern, Rule, Step, When};
 
 use crate::{
@@ -29,6 +25,7 @@ with_each_client!(
     a_loop_ends_at_its_limit_and_tools_make_the_client_patient,
     a_loop_of_another_tool_goes_on_here,
     another_session_in_the_same_folder_is_free,
+    hooks_that_were_taken_out_again_hold_nobody,
     a_hook_that_is_not_there_holds_nobody,
     a_hook_that_crashes_holds_nobody,
     a_broken_state_file_holds_nobody_and_is_kept,
@@ -72,22 +69,15 @@ fn project(client: Client, rules: impl IntoIterator<Item = Rule>) -> Bench {
          tasks: {retry_after: 0, required_issues: 0}\n",
     );
     bench.expect(&["trust", "--yes"], 0);
-    let program = Program::At(TRIBUNAL.to_string());
-    let set = install::set(hooks_of(client), None, &program, &[]).unwrap();
-    bench.sandbox.write(settings(client), &set.text);
+    bench.expect(&["init", "--yes", "--client", client.agent()], 0);
     bench
 }
 
-fn hooks_of(client: Client) -> HookClient {
-    match client {
-        Client::Claude => HookClient::ClaudeCode,
-        Client::Codex => HookClient::Codex,
-    }
-}
-
+/// Where `tribunal init` puts the hooks.
 fn settings(client: Client) -> &'static str {
-    match install::home(hooks_of(client), false) {
-        Home::Shared(path) | Home::Own(path) | Home::Person(path) => path,
+    match client {
+        Client::Claude => ".claude/settings.local.json",
+        Client::Codex => ".codex/hooks.json",
     }
 }
 
@@ -428,6 +418,14 @@ fn point_at(bench: &Bench, who: Client, program: &str) {
 }
 
 const LISTENS: &str = "exec $T \"$@\"";
+
+fn hooks_that_were_taken_out_again_hold_nobody(who: Client) {
+    let bench = looping(who);
+    bench.expect(&["init", "--remove", "--yes", "--client", who.agent()], 0);
+    is_free(&bench, who);
+    let taken = taken(&bench);
+    assert_eq!([&taken["refusals"], &taken["tools"]], [0, 0], "{taken}");
+}
 
 fn a_hook_that_is_not_there_holds_nobody(who: Client) {
     let bench = looping(who);
