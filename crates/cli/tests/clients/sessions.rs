@@ -123,7 +123,7 @@ impl Talk {
             Client::Codex => {
                 let session = lines.iter().find_map(|line| line["thread_id"].as_str()).unwrap();
                 let items = lines.iter().map(|line| &line["item"]);
-                let last = items.filter(|item| item["type"] == "agent_message").last().unwrap();
+                let last = items.filter(|item| item["type"] == "agent_message").next_back().unwrap();
                 Talk { session: session.into(), answer: word(last, "text").into() }
             }
         }

@@ -79,7 +79,7 @@ fn work(turn: u64) -> Vec<Value> {
         ),
         line("user", json!({"role": "user", "content": result})),
         json!({"type": "attachment", "isSidechain": false, "attachment": {"type": "todo", "items": ["a", "b"]}, "uuid": "u"}),
-        json!({"type": "api-request", "sessionId": "s", "id": format!("{turn}"), "params": {"max_tokens": 128_000, "betas": ["x", "y", "z"]}}),
+        json!({"type": "api-request", "sessionId": "s", "id": format!("{turn}"), "params": {"max_tokens": 128_000}}),
     ]
 }
 

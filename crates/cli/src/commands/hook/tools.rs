@@ -3,7 +3,10 @@
 //! A session that has taken something on is held to all guards that are set; any other one is only kept from Tribunal's own
 //! files. What guards protect is checked again from outside, so what they do not understand they let pass.
 
-use std::{env, path::Path};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use tribunal_agents::hook::{Answer, tools::tool_use};
 use tribunal_bmad::hooks::Moment;
@@ -117,7 +120,7 @@ impl Place {
             subject,
             change,
             own,
-            scratch: vec![env::temp_dir().display().to_string()],
+            scratch: scratch(),
         }
     }
 
@@ -133,6 +136,16 @@ impl Place {
             session_bound,
         }
     }
+}
+
+/// Where every session may write: the system's temporary folder, and what clients keep of plans and memory.
+fn scratch() -> Vec<String> {
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let config = env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let claude = config.or_else(|| home.map(|home| home.join(".claude")));
+    let kept = claude.iter().flat_map(|claude| ["plans", "projects", "todos"].map(|name| claude.join(name)));
+    let all = [env::temp_dir()].into_iter().chain(kept);
+    all.map(|folder| folder.canonicalize().unwrap_or(folder).display().to_string()).collect()
 }
 
 /// What the run is pinned to whose findings the session has taken on.
