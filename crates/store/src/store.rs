@@ -22,7 +22,7 @@ use crate::{
     error::StoreError,
     place,
     schema::{FORMAT, check, migrate},
-    writer::{Batch, Writer},
+    writer::{Batch, Writer, Written, commit},
 };
 
 pub(crate) const FILE: &str = "journal.db";
@@ -148,6 +148,23 @@ impl Store {
             let _ = tell.send(result);
         });
         told.recv().unwrap_or_else(|gone| Err(StoreError::Writer(gone.to_string())))
+    }
+
+    /// Records a batch through a journal that was opened for reading, durable when it returns: for somebody who writes once and
+    /// goes. It has no thread, and nothing is opened a second time.
+    pub fn append_here(&self, batch: Batch) -> Result<Vec<Entry>, StoreError> {
+        if let Some(newer) = self.is_newer() {
+            return Err(newer);
+        }
+        let write = || -> rusqlite::Result<Vec<Written>> {
+            self.reader.pragma_update(None, "query_only", false)?;
+            self.reader.pragma_update(None, "synchronous", "FULL")?;
+            commit(&self.reader, &[batch])
+        };
+        let written = write();
+        let _ = self.reader.pragma_update(None, "query_only", true);
+        let mut written = written.map_err(|cause| self.database(cause))?;
+        written.pop().unwrap_or_else(|| Ok(Vec::new()))
     }
 
     /// A run's entries after number `after`, in order.

@@ -6,7 +6,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tribunal_core::{
     event::{Draft, EVENT_VERSION, Entry},
     ids::{Hash, RunId},
@@ -75,7 +75,7 @@ impl Drop for Writer {
     }
 }
 
-fn work(mut connection: Connection, path: &Path, jobs: &Receiver<Job>) {
+fn work(connection: Connection, path: &Path, jobs: &Receiver<Job>) {
     let own = FileId::of(path).ok();
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
@@ -88,7 +88,7 @@ fn work(mut connection: Connection, path: &Path, jobs: &Receiver<Job>) {
             }
             continue;
         }
-        match commit(&mut connection, &batches) {
+        match commit(&connection, &batches) {
             Ok(written) => {
                 for (done, entries) in dones.into_iter().zip(written) {
                     done(entries);
@@ -109,11 +109,11 @@ fn work(mut connection: Connection, path: &Path, jobs: &Receiver<Job>) {
     }
 }
 
-type Written = Result<Vec<Entry>, StoreError>;
+pub(crate) type Written = Result<Vec<Entry>, StoreError>;
 
 /// One transaction for the whole group; a batch that cannot be written takes no other with it.
-fn commit(connection: &mut Connection, batches: &[Batch]) -> rusqlite::Result<Vec<Written>> {
-    let mut transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+pub(crate) fn commit(connection: &Connection, batches: &[Batch]) -> rusqlite::Result<Vec<Written>> {
+    let mut transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let mut written = Vec::with_capacity(batches.len());
     for batch in batches {
         let savepoint = transaction.savepoint()?;

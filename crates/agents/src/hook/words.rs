@@ -8,7 +8,8 @@ use super::{HookClient, HookEvent};
 
 /// So many stops in a row may Claude Code be refused; at the next one it ends the turn with an empty result.
 const CLAUDE_CAP: u32 = 8;
-/// Nobody counted how often the others put up with it. The same number is a careful guess.
+/// Codex honoured all of fifteen, and nobody counted how often the others put up with it. Who answers so often without using a
+/// tool does not get further by being asked again.
 const UNKNOWN_CAP: u32 = 8;
 
 impl HookClient {
@@ -26,7 +27,8 @@ impl HookClient {
 
     /// How many stops in a row may be refused before the client ends the turn by itself; none: it never does.
     ///
-    /// `env` is what CLAUDE_CODE_STOP_HOOK_BLOCK_CAP says. Measured for Claude Code; for the others a careful guess.
+    /// `env` is what CLAUDE_CODE_STOP_HOOK_BLOCK_CAP says. Measured for Claude Code; for the others
+    /// it is ours.
     pub fn refusal_cap(self, env: Option<&str>) -> Option<u32> {
         if self != HookClient::ClaudeCode {
             return Some(UNKNOWN_CAP);

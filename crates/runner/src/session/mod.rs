@@ -59,8 +59,8 @@ pub struct Taken {
     pub standing: Standing,
     pub tally: Tally,
     counted: Counted,
-    /// The journal knows it.
-    recorded: bool,
+    /// The journal that knows of it.
+    journal: Option<Store>,
     awake_ms: u64,
 }
 
@@ -220,6 +220,11 @@ pub fn put_aside(project: &Project, name: &str) -> Result<String, SessionError> 
 
 fn append(project: &Project, run: &RunId, events: Vec<Event>, at: Stamp) -> Result<(), SessionError> {
     let store = Store::open_within(&project.home(), PATIENCE)?;
+    store.append(batch(run, events, at))?;
+    Ok(())
+}
+
+fn batch(run: &RunId, events: Vec<Event>, at: Stamp) -> Batch {
     let own = std::process::id();
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     let entry = |(index, event)| NewEntry {
@@ -227,9 +232,7 @@ fn append(project: &Project, run: &RunId, events: Vec<Event>, at: Stamp) -> Resu
         at,
         draft: Draft { id: format!("session:{own}:{since}:{index}"), event },
     };
-    let entries = events.into_iter().enumerate().map(entry).collect();
-    store.append(Batch { entries, ..Batch::default() })?;
-    Ok(())
+    Batch { entries: events.into_iter().enumerate().map(entry).collect(), ..Batch::default() }
 }
 
 /// A view may be lost in a crash: it is written whole, but nobody waits for the disk.

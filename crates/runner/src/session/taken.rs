@@ -16,7 +16,7 @@ use tribunal_core::{
 use tribunal_store::{Store, StoreError};
 
 use super::{
-    LET_GO, PATIENCE, SessionError, Taken, append,
+    LET_GO, PATIENCE, SessionError, Taken, batch,
     file::{self, Counted, State},
     put_aside, replace, utc,
 };
@@ -52,12 +52,11 @@ impl Taken {
             open_count: if state.work == Work::Review { state.open } else { 0 },
             run_is: Phase::Session,
         };
-        let (mut counted, mut awake_ms, mut recorded) = (Counted::default(), 0, false);
+        let (mut counted, mut awake_ms, mut journal) = (Counted::default(), 0, None);
         if let Some(run) = &state.run {
             // What claims to be known and is not can be anything; it holds nobody and proves nothing.
             standing.run_is = Phase::Over(format!("no journal here knows of {run}"));
             if let Some((store, last)) = last_of(project, run)? {
-                recorded = true;
                 // The run's own clock stands still while a session works.
                 awake_ms = store.last_stamp(run)?.map_or(0, |at| at.awake_ms);
                 state.touched_ms = state.touched_ms.max(Some(last.wall_ms));
@@ -78,21 +77,22 @@ impl Taken {
                 if tally.work == Work::Review && standing.run_is == Phase::Session {
                     counted = review(project, &store, run, &mut standing)?;
                 }
+                journal = Some(store);
             }
         }
-        Ok(Taken { file, text, state, standing, tally, counted, recorded, awake_ms })
+        Ok(Taken { file, text, state, standing, tally, counted, journal, awake_ms })
     }
 
     /// No journal knows of it: what the file says is all there is.
     pub fn is_of_a_file_alone(&self) -> bool {
-        !self.recorded
+        self.journal.is_none()
     }
 
     /// A session takes what belongs to nobody yet.
     pub fn claim(&mut self, project: &Project, session: &str, now_ms: u64) -> Result<(), SessionError> {
         self.state.session = session.to_string();
         self.write(project, &[("session_id", file::quoted(session))])?;
-        self.record(project, What::Claimed { session: session.to_string() }, now_ms)
+        self.record(What::Claimed { session: session.to_string() }, now_ms)
     }
 
     /// It was sent back: counted in the file that people see, and in the journal where there is one. What could not be counted
@@ -109,22 +109,22 @@ impl Taken {
         let refusals = self.tally.refusals;
         let name = if self.file == file::THEIRS { "iteration" } else { "current_round" };
         let mut values = vec![(name, refusals.to_string())];
-        if self.recorded && self.state.work == Work::Review {
+        if self.journal.is_some() && self.state.work == Work::Review {
             values = Counted { refusals, ..self.counted.clone() }.values(&utc(now_ms));
         } else {
             values.push(("last_updated", file::quoted(&utc(now_ms))));
         }
-        if !self.recorded {
+        if self.journal.is_none() {
             values.push(("in_a_row", self.tally.in_a_row.to_string()));
         }
         let written = self.write(project, &values);
-        if !self.recorded {
+        if self.journal.is_none() {
             return written;
         }
         if written.is_ok() {
             self.tally.shown = refusals;
         }
-        self.record(project, What::Refused { open, claimed }, now_ms)
+        self.record(What::Refused { open, claimed }, now_ms)
     }
 
     /// Nobody holds it any more: recorded, and its file put aside. What was written, in order.
@@ -136,28 +136,29 @@ impl Taken {
         now_ms: u64,
     ) -> Result<Vec<String>, SessionError> {
         let aside = put_aside(project, self.file).map(|path| vec![path]);
-        self.record(project, What::LetGo { why, detail: detail.to_string() }, now_ms)?;
+        self.record(What::LetGo { why, detail: detail.to_string() }, now_ms)?;
         aside
     }
 
     /// Puts something into the journal, if there is one that knows of this.
-    pub fn record(&self, project: &Project, what: What, now_ms: u64) -> Result<(), SessionError> {
-        let Some(run) = self.state.run.as_ref().filter(|_| self.recorded) else { return Ok(()) };
+    pub fn record(&self, what: What, now_ms: u64) -> Result<(), SessionError> {
+        let (Some(run), Some(journal)) = (&self.state.run, &self.journal) else { return Ok(()) };
         let mut events = vec![Event::Session(SessionEvent { what: what.clone(), tally: self.tally.clone() })];
         if let (Work::Loop, What::LetGo { why, detail }) = (self.tally.work, &what) {
             events.extend(asks(*why, detail));
         }
-        events.extend(self.halts(project, run, &what)?);
-        append(project, run, events, Stamp { wall_ms: now_ms, awake_ms: self.awake_ms })
+        events.extend(self.halts(journal, run, &what)?);
+        let at = Stamp { wall_ms: now_ms, awake_ms: self.awake_ms };
+        journal.append_here(batch(run, events, at))?;
+        Ok(())
     }
 
     /// A session whose time is up leaves the review halted, not waiting for it.
-    fn halts(&self, project: &Project, run: &RunId, what: &What) -> Result<Option<Event>, SessionError> {
+    fn halts(&self, store: &Store, run: &RunId, what: &What) -> Result<Option<Event>, SessionError> {
         let What::LetGo { why: LetGo::TimedOut, detail } = what else { return Ok(None) };
         if self.tally.work != Work::Review || self.standing.run_is != Phase::Session {
             return Ok(None);
         }
-        let store = Store::open_read_only(&project.home())?;
         Ok(match store.last_of(run, &PHASES)?.map(|entry| entry.event) {
             Some(Event::RunParked(summary)) => Some(Event::RunParked(Summary {
                 outcome: Reason::Runtime.outcome(),

@@ -44,7 +44,7 @@ impl Call {
     }
 
     pub(super) fn note(&self, taken: &Taken, what: What) {
-        if let Err(cause) = taken.record(&self.project, what, session::now_ms()) {
+        if let Err(cause) = taken.record(what, session::now_ms()) {
             say(&cause.to_string());
         }
     }

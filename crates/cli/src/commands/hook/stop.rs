@@ -65,7 +65,6 @@ impl Call {
     /// From the client itself, else from what it wrote down.
     fn words(&self, taken: &Taken) -> Words {
         let given = self.input.last_answer.clone();
-        let needed = given.is_none() || taken.tally.in_a_row > 0;
         // A pipe would keep everybody waiting.
         let is_special = fs::metadata(&self.input.transcript).is_ok_and(|meta| !meta.is_file());
         let opened = match is_special {
@@ -73,7 +72,10 @@ impl Call {
             false => File::open(&self.input.transcript),
         };
         let tail = match opened {
-            Ok(mut file) if needed => transcript::read_back(self.client, &mut file, TAIL),
+            Ok(mut file) if taken.tally.in_a_row > 0 => transcript::read_back(self.client, &mut file, TAIL),
+            // There was no refusal, so nobody asks what was done since.
+            Ok(mut file) if given.is_none() => transcript::last_answer(self.client, &mut file, TAIL)
+                .map(|answer| transcript::Tail { answer, ..transcript::Tail::default() }),
             Ok(_) => Ok(transcript::Tail::default()),
             Err(_) if given.is_some() => Ok(transcript::Tail::default()),
             Err(cause) => Err(cause),
