@@ -278,24 +278,74 @@ mod tests {
 
     #[test]
     fn hooks_are_read_in_their_order_with_their_lines() {
-        let text = "---\nname: step-01\nhooks:\n  SessionStart:\n    - command: ./start.sh\n      once: true\n    - echo two\n  \
-            PreToolUse:\n    - {command: 'check \"$TOOL_NAME\"', critical: yes}\n  PostToolUse: make lint\n  Stop:\n    - command: |\n        \
-            first line\n        second line\n---\n# Step\nhooks:\n  Stop: no hook\n";
+        let text = [
+            "---",
+            "name: step-01",
+            "hooks:",
+            "  SessionStart:",
+            "    - command: ./start.sh",
+            "      once: true",
+            "    - echo two",
+            "  PreToolUse:",
+            "    - {command: 'check \"$TOOL_NAME\"', critical: yes}",
+            "  PostToolUse: make lint",
+            "  Stop:",
+            "    - command: |",
+            "        first line",
+            "        second line",
+            "---",
+            "# Step",
+            "hooks:",
+            "  Stop: no hook",
+        ];
+        let text = &text.join("\n");
         insta::assert_snapshot!(drawn(text));
     }
 
     #[test]
     fn the_client_s_own_form_is_read_too() {
-        let text = "---\nhooks:\n  PreToolUse:\n    - matcher: Bash|Write\n      hooks:\n        - type: command\n          command: one\n          \
-            timeout: 5\n        - type: prompt\n          prompt: is this well?\n        - {type: command, command: two, once: true}\n    \
-            - matcher: \"*\"\n      critical: true\n      hooks: [{command: three}, four]\n  post-tool-use:\n    - hooks: five\n---\n";
+        let text = [
+            "---",
+            "hooks:",
+            "  PreToolUse:",
+            "    - matcher: Bash|Write",
+            "      hooks:",
+            "        - type: command",
+            "          command: one",
+            "          timeout: 5",
+            "        - type: prompt",
+            "          prompt: is this well?",
+            "        - {type: command, command: two, once: true}",
+            "    - matcher: \"*\"",
+            "      critical: true",
+            "      hooks: [{command: three}, four]",
+            "  post-tool-use:",
+            "    - hooks: five",
+            "---",
+        ];
+        let text = &text.join("\n");
         insta::assert_snapshot!(drawn(text));
     }
 
     #[test]
     fn what_is_wrong_has_a_line_and_the_rest_is_read() {
-        let text = "---\nhooks:\n  PreTool:\n    - command: never\n  Stop:\n    - command: ''\n    -\n    - once: true\n    - [a, b]\n    - command: [a]\n    \
-            - {command: fine, once: perhaps, retries: 3, matcher: [x]}\n    - {command: both, hooks: []}\n    - command: last\n---\n";
+        let text = [
+            "---",
+            "hooks:",
+            "  PreTool:",
+            "    - command: never",
+            "  Stop:",
+            "    - command: ''",
+            "    -",
+            "    - once: true",
+            "    - [a, b]",
+            "    - command: [a]",
+            "    - {command: fine, once: perhaps, retries: 3, matcher: [x]}",
+            "    - {command: both, hooks: []}",
+            "    - command: last",
+            "---",
+        ];
+        let text = &text.join("\n");
         insta::assert_snapshot!(drawn(text));
         let shapes = [
             "---\nhooks: make\n---\n",
@@ -342,9 +392,14 @@ mod tests {
         assert_eq!(read("step.md", &text).all.len(), 100_000);
     }
 
+    const PIECES: &str = concat!(
+        "(---\n)?(hooks:|  Stop:|    - |command: |once: |\\{|\\[|\\]|\\}",
+        "|matcher: |a|\n|\\*|&x |'|\"| ){0,40}\n---\n"
+    );
+
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "(---\n)?(hooks:|  Stop:|    - |command: |once: |\\{|\\[|\\]|\\}|matcher: |a|\n|\\*|&x |'|\"| ){0,40}\n---\n") {
+        fn no_text_makes_it_panic(text in PIECES) {
             read("step.md", &text);
         }
     }

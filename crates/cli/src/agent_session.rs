@@ -1,9 +1,16 @@
 //! The session of a coding client that this command was typed in, if it was: clients tell the commands they run.
 
-use tribunal_core::session::{Bound, MOST_REFUSALS, Work};
-use tribunal_core::settings::Settings;
+use tribunal_core::{
+    ids::RunId,
+    session::{Binding, Bound, MOST_REFUSALS, Work},
+    settings::Settings,
+};
+use tribunal_store::Store;
 
-use crate::context::Context;
+use crate::{
+    complaint::{Complaint, NEGATIVE},
+    context::Context,
+};
 
 /// How clients name their session to what they run: Claude Code, Codex.
 const VARIABLES: [&str; 3] = ["CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "CODEX_THREAD_ID"];
@@ -13,6 +20,19 @@ const PROMISE: &str = "ALL_ISSUES_RESOLVED";
 pub(crate) fn current(context: &Context) -> Option<String> {
     let said = VARIABLES.iter().filter_map(|name| context.variable(name)?.into_string().ok());
     said.map(|id| id.trim().to_string()).find(|id| !id.is_empty())
+}
+
+/// Fails if this is typed in the very session whose work the run is about, and it is the person's to do.
+pub(crate) fn not_the_judged_one(store: &Store, run: &RunId, context: &Context) -> Result<(), Complaint> {
+    let Some(own) = current(context) else { return Ok(()) };
+    match Binding::of(&store.entries(run, 0)?) {
+        Some(binding) if binding.bound.session == own => {
+            Err(Complaint::new(NEGATIVE, format!("{run} is about this very session's work"))
+                .why("That is for a person, in a terminal of their own.")
+                .todo("say what is in the way: <review-blocked>what it is</review-blocked>"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A session that repairs what a review finds.

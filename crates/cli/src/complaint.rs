@@ -295,6 +295,9 @@ impl From<LandingsError> for Complaint {
             LandingsError::NoCheckpoint { run } => Complaint::usage(what)
                 .why("What it changed can neither be shown nor taken back. Nothing was changed.")
                 .todo(format!("the text from before the run is kept: ls .tribunal/originals/{run}")),
+            LandingsError::InSession { .. } => Complaint::usage(what)
+                .why("Tribunal has no copy of it, as of nothing that you type yourself. Nothing was changed.")
+                .todo("git diff"),
             LandingsError::Damaged { run, .. } => Complaint::new(ENVIRONMENT, what)
                 .why("Nothing was changed.")
                 .todo(format!("look at what is kept: ls -lR .tribunal/checkpoints/{run}"))

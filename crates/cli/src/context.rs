@@ -131,19 +131,9 @@ impl Context {
         self.interactive && !self.json && stdin().is_terminal()
     }
 
-    /// What was set outside any project, in files and variables.
-    pub fn given(&self) -> Given {
-        let variables = env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .filter(|(name, _)| name.starts_with(PREFIX));
-        let user_file =
-            base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"));
-        Given { user_file, variables: variables.collect(), flags: Vec::new() }
-    }
-
-    /// The same with the clients that are here; flags are the command's to add.
+    /// What was set outside any project, and the clients that are here; flags are the command's to add.
     pub fn wishes(&self) -> Wishes {
-        let given = self.given();
+        let given = given();
         let clients = clients::look(&|name| self.variable(name));
         Wishes { given, paced: self.interactive && !self.json, clients, ask: Some(ask_sign_in) }
     }
@@ -187,6 +177,15 @@ impl Context {
         let project = project.root().to_path_buf();
         Ok(Whereabouts { own_program: own, project, codex_servers, claude_settings })
     }
+}
+
+/// What was set outside any project, in files and variables.
+pub(crate) fn given() -> Given {
+    let variables = env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name.starts_with(PREFIX));
+    let user_file = base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"));
+    Given { user_file, variables: variables.collect(), flags: Vec::new() }
 }
 
 /// The named folder, else one below the home directory. A relative path counts as unset, as the convention says.

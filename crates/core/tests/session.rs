@@ -110,11 +110,13 @@ fn what_the_checks_refuse_or_what_was_not_changed_stays_open() {
 
 #[test]
 fn sessions_have_as_many_tries_as_fixers() {
+    // Something was changed, but nothing that concerns a finding.
+    let beside = flawed_text(2).replace("# Plan", "# The plan");
     let mut world = two_flaws();
     for iteration in 1..=9 {
         world = world
             .on(&format!("round-1/fix-{iteration}/before"), frozen(&flawed_text(2)))
-            .on(&format!("round-1/fix-{iteration}/take-in"), taken_in(&before(), &flawed_text(2)));
+            .on(&format!("round-1/fix-{iteration}/take-in"), taken_in(&before(), &beside));
     }
     let mut trial = Trial::new(in_session(), world, 1);
     let most = trial.settings.limits.fix_iterations;
@@ -122,6 +124,16 @@ fn sessions_have_as_many_tries_as_fixers() {
         assert_eq!(parked_reason(&trial.live(workflow, None)), Some(Reason::InSession));
     }
     assert_eq!(parked_reason(&trial.live(workflow, None)), Some(Reason::FixIterations));
+}
+
+#[test]
+fn who_only_looks_in_has_not_tried() {
+    let mut world = two_flaws();
+    world = world.on("round-1/fix-1/take-in", taken_in(&before(), &flawed_text(2)));
+    let mut trial = Trial::new(in_session(), world, 1);
+    for _ in 0..9 {
+        assert_eq!(parked_reason(&trial.live(workflow, None)), Some(Reason::InSession));
+    }
 }
 
 #[test]

@@ -223,6 +223,12 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.wrap(2, &text);
                 self.line(0, &text)
             }
+            Event::PatchLanded { lines, key, .. } if is_of_a_session(key) => {
+                self.refused.clear();
+                let mark = self.screen.paint(Style::Good, "✓");
+                let lines = words::count(*lines, "line");
+                self.line(4, &format!("{mark} the session came back, with {lines} changed"))
+            }
             Event::PatchLanded { findings, lines, .. } => {
                 self.refused.clear();
                 let mark = self.screen.paint(Style::Good, "✓");
@@ -263,7 +269,9 @@ impl<W: Write> Lines<W> {
 
     /// A session that the person has open repairs, and no fixers.
     fn is_in_session(&self) -> bool {
-        self.view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
+        let over = self.view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
+        let over = over.into_iter().any(|answer| answer.choice == "fixers");
+        !over && self.view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
     }
 
     fn ended(&mut self, summary: &Summary) -> io::Result<()> {
@@ -405,6 +413,11 @@ impl<W: Write> Lines<W> {
             _ => Ok(()),
         }
     }
+}
+
+/// `round-1/fix-1/session`.
+fn is_of_a_session(key: &Key) -> bool {
+    key.as_str().ends_with("/session")
 }
 
 /// `…/then-2`.

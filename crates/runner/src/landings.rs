@@ -30,6 +30,8 @@ pub enum LandingsError {
     NoFinding { run: RunId, finding: FindingId },
     #[error("run {run} was made by a Tribunal that kept no checkpoints")]
     NoCheckpoint { run: RunId },
+    #[error("what run {run} repaired was changed by a session, in your own files")]
+    InSession { run: RunId },
     #[error("a checkpoint of run {run} cannot be used: {cause}")]
     Damaged { run: RunId, cause: io::Error },
 }
@@ -205,7 +207,9 @@ impl Landings {
         if let Some(stranger) = changes.iter().find(|it| self.path().is_some_and(|path| path != it.path)) {
             return Err(self.damaged(io::Error::other(format!("it is one of {}", stranger.path))));
         }
-        if changes.is_empty() {
+        if changes.is_empty() && landing.by().as_str().ends_with("/session") {
+            Err(LandingsError::InSession { run: self.run.clone() })
+        } else if changes.is_empty() {
             Err(LandingsError::NoCheckpoint { run: self.run.clone() })
         } else {
             Ok(changes)

@@ -123,7 +123,7 @@ impl Runner {
         let locks = self.lock(&run, &settings, &home, sink).await?;
         self.sweep_strays(&run, sink);
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &[]);
-        let bound = self.rebind(&run, &settings)?;
+        let bound = self.rebind(&settings)?;
         let started = Draft {
             id: "run_started".into(),
             event: Event::RunStarted {
@@ -134,6 +134,9 @@ impl Runner {
             },
         };
         let entries = journal.record([started].into_iter().chain(bound).collect()).await?;
+        if let Some(settings) = &journal.view().settings {
+            self.show_binding(&run, settings, &entries)?;
+        }
         for entry in &entries {
             sink(Seen::Entry(entry));
         }
@@ -180,8 +183,10 @@ impl Runner {
             id: format!("settings_changed:{life}"),
             event: Event::SettingsChanged { settings },
         });
-        let bound = self.rebind_if_free(run, &settings, &entries)?;
-        for entry in journal.record([resumed].into_iter().chain(changed).chain(bound).collect()).await? {
+        let bound = self.rebind_if_free(&settings, &entries)?;
+        let recorded = journal.record([resumed].into_iter().chain(changed).chain(bound).collect()).await?;
+        self.show_binding(run, &settings, &recorded)?;
+        for entry in recorded {
             sink(Seen::Entry(&entry));
         }
         self.drive(run.clone(), journal, (entries, locks), sink).await

@@ -105,16 +105,21 @@ impl Store {
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(database)?;
         }
         migrate(&mut connection).map_err(database)?;
-        let reader = open_reader(&path).map_err(database)?;
+        let reader = open_reader(&path, patience).map_err(database)?;
         let writer = Writer::start(connection, path.clone())?;
         Ok(Store { path, reader, writer: Some(writer), format: FORMAT })
     }
 
     /// Opens for reading only; also a file of a newer build.
     pub fn open_read_only(folder: &Path) -> Result<Store, StoreError> {
+        Store::open_read_only_within(folder, BUSY)
+    }
+
+    /// The same for somebody who cannot wait.
+    pub fn open_read_only_within(folder: &Path, patience: Duration) -> Result<Store, StoreError> {
         let path = folder.join(FILE);
-        let reader =
-            open_reader(&path).map_err(|cause| StoreError::Database { path: path.clone(), cause })?;
+        let reader = open_reader(&path, patience)
+            .map_err(|cause| StoreError::Database { path: path.clone(), cause })?;
         let format = check(&reader, &path, false)?;
         if format == 0 {
             return Err(StoreError::Empty { path });
@@ -299,10 +304,10 @@ fn raw_entry(row: &Row<'_>) -> rusqlite::Result<RawEntry> {
 
 /// A reader recovers what a killed writer left, so it opens for writing where it may and then writes nothing. A file in a
 /// folder that may not be written is read as it is, without the shared memory that WAL wants.
-fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+fn open_reader(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let probe = |connection: Connection| -> rusqlite::Result<Connection> {
-        connection.busy_timeout(BUSY)?;
+        connection.busy_timeout(patience)?;
         connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))?;
         Ok(connection)
     };

@@ -38,14 +38,32 @@ pub struct Tail {
 
 /// Reads at most so many bytes from the end. A line that begins before them is not there.
 pub fn read_back(client: HookClient, file: &mut (impl Read + Seek), at_most: u64) -> io::Result<Tail> {
-    read_by(client, file, at_most, SIZES)
+    read_by(client, file, at_most, (SIZES, Until::Told))
+}
+
+/// Only [`Tail::answer`], for which less has to be read: what a session did in the hours before is not looked at.
+pub fn last_answer(
+    client: HookClient,
+    file: &mut (impl Read + Seek),
+    at_most: u64,
+) -> io::Result<Option<String>> {
+    read_by(client, file, at_most, (SIZES, Until::Answer)).map(|tail| tail.answer)
+}
+
+/// How far back is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// The last answer.
+    Answer,
+    /// What the model was told before it.
+    Told,
 }
 
 fn read_by(
     client: HookClient,
     file: &mut (impl Read + Seek),
     at_most: u64,
-    sizes: Sizes,
+    (sizes, until): (Sizes, Until),
 ) -> io::Result<Tail> {
     let Some(filter) = Filter::of(client) else { return Ok(Tail::default()) };
     let mut lines = Backwards::new(file, at_most, sizes)?;
@@ -60,6 +78,9 @@ fn read_by(
                 return Ok(Tail { tools_since_refusal: tools, refusal, ..end.tail() });
             }
             Said::Told => break,
+        }
+        if until == Until::Answer && end.is_whole() {
+            break;
         }
     }
     Ok(end.tail())
@@ -84,7 +105,12 @@ struct Last {
 impl End {
     /// Nothing that the model said earlier changes what is known of it.
     fn is_known(&self) -> bool {
-        self.tool && self.last.as_ref().is_some_and(|last| last.is_whole)
+        self.tool && self.is_whole()
+    }
+
+    /// An earlier message was met, so that nothing of the last one is missing.
+    fn is_whole(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| last.is_whole)
     }
 
     fn message(&mut self, id: Option<String>, texts: Vec<String>, tool: bool) {

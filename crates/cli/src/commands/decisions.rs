@@ -7,7 +7,6 @@ use tribunal_core::{
     decision::{About, Answer, Decision},
     effect::Request,
     ids::{DecisionId, RunId},
-    session::Binding,
     view::RunView,
 };
 use tribunal_report::{escaped, tables};
@@ -17,7 +16,7 @@ use tribunal_store::Store;
 use super::{diff::write_diff, loops, runs, say};
 use crate::{
     agent_session,
-    complaint::{Complaint, NEGATIVE},
+    complaint::Complaint,
     context::Context,
     documents::{self, Decisions, OpenDecision},
     settings::nearest,
@@ -44,9 +43,9 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         (Some(id), Some(choice)) => {
             let (run, decision) = pick(&open, &id)?;
             check(decision, &choice)?;
-            not_about_oneself(&project, &run, context)?;
             say::fits_a_brief(&arguments.note)?;
             let store = Store::open(&project.home())?;
+            agent_session::not_the_judged_one(&store, &run, context)?;
             let note = context.masker().mask(&arguments.note).into_owned();
             if decision.about == About::Loop {
                 let came = loops::answered(&project, &run, choice == "more")?;
@@ -93,21 +92,6 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         }
     }
     Ok(0)
-}
-
-/// The session whose work is judged does not answer for the person.
-fn not_about_oneself(project: &Project, run: &RunId, context: &Context) -> Result<(), Complaint> {
-    let (Some(own), Some(store)) = (agent_session::current(context), context.journal(project)?) else {
-        return Ok(());
-    };
-    match Binding::of(&store.entries(run, 0)?) {
-        Some(binding) if binding.bound.session == own => {
-            Err(Complaint::new(NEGATIVE, format!("{run} is about this very session's work"))
-                .why("A person answers, in a terminal of their own.")
-                .todo("say what is in the way: <review-blocked>REASON</review-blocked>"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// What an answer has come to at once.

@@ -3,6 +3,7 @@
 
 use std::{
     io::{Read, Write, stdin, stdout},
+    path::Path,
     time::Duration,
 };
 
@@ -11,6 +12,7 @@ use tribunal_core::{
     ids::RunId,
     session::{Binding, Bound, LetGo, MOST_REFUSALS, UPPER_BOUND, Work},
     stamp::Stamp,
+    text::cut,
 };
 use tribunal_report::{escaped, session::says};
 use tribunal_runner::{
@@ -22,8 +24,10 @@ use tribunal_store::Store;
 use crate::{
     agent_session,
     complaint::{Complaint, ENVIRONMENT},
-    context::{Context, quoted},
+    context::{Context, given, quoted},
     documents::{self, LoopRow, Loops},
+    settings::hooks_of,
+    trust::{self, Item},
 };
 
 #[derive(Debug, clap::Subcommand)]
@@ -95,26 +99,28 @@ fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
     let mut prompt = start.prompt.join(" ");
     if prompt == "-" {
         prompt.clear();
-        stdin().lock().take(1 << 20).read_to_string(&mut prompt)?;
+        let mut bytes = Vec::new();
+        stdin().lock().take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
+        prompt = String::from_utf8(bytes)
+            .map_err(|_| Complaint::usage("the prompt is no text (it is no UTF-8)"))?;
     }
     let prompt = prompt.trim().to_string();
-    if prompt.is_empty() {
-        return Err(Complaint::usage("the prompt is empty").why("A loop sends the session back with it."));
-    }
+    check_prompt(&prompt)?;
+    let promise = start.promise.map(|promise| check_promise(&promise)).transpose()?;
     let step = match start.step {
-        Some(step) => Some(tribunal_runner::subject::relative(project.root(), &context.path(&step))?),
+        Some(step) => Some(check_step(&project, &step, context)?),
         None => None,
     };
     let bound = Bound {
         session,
         work: Work::Loop,
         prompt: context.masker().mask(&prompt).into_owned(),
-        promise: start.promise,
+        promise,
         max_refusals: start.max_iterations,
         step,
     };
-    session::make_room(&project, &bound.session, STALE)?;
-    let run = session::start_loop(&project, bound.clone())?;
+    let stale = stale_after(&project)?;
+    let run = session::start_loop(&project, bound.clone(), stale)?;
     if context.json {
         let row = LoopRow { held: true, ..row(&run, &bound) };
         documents::print(&Loops { schema: "tribunal.loops/1", loops: vec![row] })?;
@@ -131,13 +137,64 @@ fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
         Some(promise) => writeln!(out, "  promise  <promise>{}</promise>", escaped(promise))?,
         None => writeln!(out, "  promise  none: only the limit ends it (--promise TEXT)")?,
     }
-    writeln!(out, "  prompt   {}", escaped(&bound.prompt))?;
+    writeln!(out, "  prompt   {}", escaped(&cut(&bound.prompt, 300)))?;
     writeln!(out, "  state    {}", file::OURS)?;
-    writeln!(out, "next: tribunal loop status, tribunal loop cancel")?;
+    writeln!(out, "a person ends it sooner with: tribunal loop cancel")?;
     if !is_installed(&project) {
         writeln!(out, "[W] no stop hook of Tribunal is set up in this project: tribunal init")?;
     }
     Ok(0)
+}
+
+/// So many are listed.
+const SHOWN: usize = 10;
+
+/// A model reads it each time it is sent back.
+const LONGEST: usize = 64 << 10;
+
+fn check_prompt(prompt: &str) -> Result<(), Complaint> {
+    if prompt.is_empty() {
+        return Err(Complaint::usage("the prompt is empty").why("A loop sends the session back with it."));
+    }
+    if prompt.len() > LONGEST {
+        return Err(Complaint::usage(format!("the prompt is longer than {} KB", LONGEST >> 10))
+            .why("It is read anew each time the session is sent back, and is never cut.")
+            .todo("write it into a file of the project, and let the prompt name that file"));
+    }
+    Ok(())
+}
+
+/// What can be said between two tags.
+fn check_promise(promise: &str) -> Result<String, Complaint> {
+    let promise = promise.trim();
+    if promise.is_empty() || promise.contains(['<', '>', '`']) || matches!(promise, "null" | "~") {
+        return Err(Complaint::usage(format!("`{promise}` cannot be promised"))
+            .why("It is what stands between <promise> and </promise>: a few words, without tags.")
+            .todo("for instance: --promise DONE"));
+    }
+    Ok(promise.to_string())
+}
+
+/// A file with hooks that may run here.
+fn check_step(project: &Project, step: &Path, context: &Context) -> Result<String, Complaint> {
+    let relative = tribunal_runner::subject::relative(project.root(), &context.path(step))?;
+    let text = tribunal_runner::subject::load(project.root(), &relative)?;
+    let hooks = tribunal_bmad::hooks::read(&relative, &text);
+    if let Some(problem) = hooks.problems.first() {
+        return Err(Complaint::usage(format!("{relative}: {}", problem.what)).why("No loop was started."));
+    }
+    if hooks.all.is_empty() {
+        return Err(Complaint::usage(format!("{relative} has no hooks in its front matter"))
+            .why("--step names a file whose hooks are to run in the session.")
+            .todo("leave --step out, or write: hooks: {PreToolUse: [{command: …}]}"));
+    }
+    trust::require(context, project.root(), &Item::of_hooks(&relative, &hooks))?;
+    Ok(relative)
+}
+
+/// When a state is no longer believed in.
+pub(super) fn stale_after(project: &Project) -> Result<Duration, Complaint> {
+    Ok(hooks_of(project.root(), &given())?.stale_after)
 }
 
 fn no_session() -> Complaint {
@@ -149,7 +206,7 @@ fn no_session() -> Complaint {
 }
 
 /// Whether some client's settings in this project call our stop hook.
-fn is_installed(project: &Project) -> bool {
+pub(super) fn is_installed(project: &Project) -> bool {
     let files = [
         ".claude/settings.json",
         ".claude/settings.local.json",
@@ -216,7 +273,12 @@ fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
             row.let_go = Some(*why);
             row.detail.clone_from(detail);
         }
-        row.held = binding.let_go.is_none() && here.as_ref() == Some(&binding.run);
+        row.held = binding.let_go.is_none()
+            && here.as_ref().is_some_and(|state| state.run.as_ref() == Some(&binding.run));
+        if let Some(state) = here.as_ref().filter(|_| row.held) {
+            // As the person has it by now.
+            row.max_refusals = state.max_refusals;
+        }
         rows.push(row);
     }
     if context.json {
@@ -224,8 +286,17 @@ fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
         return Ok(0);
     }
     let mut out = stdout().lock();
-    for row in &rows {
+    let older = rows.len().saturating_sub(SHOWN);
+    if older > 0 {
+        writeln!(out, "({older} older ones: tribunal loop status --json)")?;
+    }
+    for row in &rows[older..] {
         writeln!(out, "{}", escaped(&line(row)))?;
+        if let Some(state) = here.as_ref().filter(|_| row.held) {
+            let promise = state.promise.as_ref().map(|promise| format!("<promise>{promise}</promise> for: "));
+            let text = format!("{}{}", promise.unwrap_or_default(), cut(&state.prompt, 200));
+            writeln!(out, "  {}", escaped(&text))?;
+        }
         if let (Some(_), Some(store)) = (wanted, &store) {
             for line in history(store, &row.id)? {
                 writeln!(out, "  {}", escaped(&line))?;
@@ -263,7 +334,7 @@ fn line(row: &LoopRow) -> String {
             format!("let go: {}{detail}", why.says())
         }
         (None, true) => "held".to_string(),
-        (None, false) => "free: its state file is gone".to_string(),
+        (None, false) => "free: its state file is gone, or cannot be read".to_string(),
     };
     format!(
         "{}  {how} · {session} · sent back {} of at most {} · {} tools used · {} UTC",
@@ -271,10 +342,10 @@ fn line(row: &LoopRow) -> String {
     )
 }
 
-/// The run that our state file names.
-fn session_of_file(project: &Project) -> Option<RunId> {
+/// What our state file says.
+fn session_of_file(project: &Project) -> Option<file::State> {
     let text = std::fs::read_to_string(project.root().join(file::OURS)).ok()?;
-    file::State::read(&text).ok()?.run
+    file::State::read(&text).ok()
 }
 
 /// What a state file says that no journal knows of.
@@ -310,14 +381,23 @@ fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
                 taken.let_go(&project, LetGo::Person, "tribunal loop cancel", session::now_ms())?;
                 free.push(named.unwrap_or_else(|| name.to_string()));
             }
-            // Broken or stale: it has been put aside by looking.
-            Look::Idle(_) => free.push(named.unwrap_or_else(|| name.to_string())),
+            // Broken or stale: looking has put it aside, unless it could not be looked at.
+            Look::Idle(_) => {
+                if project.root().join(name).exists() {
+                    session::put_aside(&project, name)?;
+                }
+                free.push(named.unwrap_or_else(|| name.to_string()));
+            }
             _ => {}
         }
     }
+    if let (Some(wanted), true) = (&arguments.name, free.is_empty()) {
+        return Err(Complaint::usage(format!("no session holds {wanted} here")).todo("tribunal loop status"));
+    }
     if context.json {
-        documents::print(&serde_json::json!({ "schema": "tribunal.cancel/1", "free": free }))?;
-    } else if free.is_empty() {
+        return status(arguments.name.as_deref(), context);
+    }
+    if free.is_empty() {
         writeln!(stdout(), "nothing is held here: tribunal loop status")?;
     } else {
         for name in &free {

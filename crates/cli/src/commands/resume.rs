@@ -66,6 +66,9 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         return Ok(0);
     };
     let store = Store::open_read_only(&project.home())?;
+    if arguments.reload {
+        agent_session::not_the_judged_one(&store, &run, context)?;
+    }
     let view = RunView::of(&store.entries(&run, 0)?);
     for problem in Runner::unusable_answers(&project, &view) {
         writeln!(stderr(), "[W] an answer cannot be used and stays where it is: {}", escaped(&problem))?;

@@ -30,6 +30,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let (store, run) = context.run_meant(&project, Some(&arguments.run))?;
     let text = arguments.text.join(" ").trim().to_string();
     check(&text)?;
+    crate::agent_session::not_the_judged_one(&store, &run, context)?;
     let view = RunView::of(&store.entries(&run, 0)?);
     if let Phase::Finished(_) = view.phase {
         return Err(Complaint::usage(format!("run {run} has ended; nobody reads it any more"))

@@ -3,7 +3,7 @@
 //! No agent is resolved and no other section is held against the table; a slip in one of them keeps no hook from its work. BMAD's
 //! file is not read: `hooks` in it are BMAD's own.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use tribunal_core::tool_guard::{Bounds, GuardPolicy};
 
@@ -18,9 +18,9 @@ const SECTION: &str = "hooks";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HookSettings {
-    pub policy: GuardPolicy,
+    pub guard: GuardPolicy,
     /// Without a sign for so long, a session is no longer waited for.
-    pub stale_after_hours: u64,
+    pub stale_after: Duration,
 }
 
 impl Default for HookSettings {
@@ -37,12 +37,15 @@ impl HookSettings {
             Some(Value::Text(word)) if word == "subject" => Bounds::Subject,
             _ => Bounds::Project,
         };
-        let stale_after_hours = match effective.get("hooks.stale_after") {
+        let hours = match effective.get("hooks.stale_after") {
             Some(Value::Whole(hours)) => *hours,
             _ => 24,
         };
         let (own_files, destructive) = (on("hooks.guard_own_files"), on("hooks.guard_destructive"));
-        HookSettings { policy: GuardPolicy { paths, own_files, destructive }, stale_after_hours }
+        HookSettings {
+            guard: GuardPolicy { paths, own_files, destructive },
+            stale_after: Duration::from_secs(hours * 3600),
+        }
     }
 }
 
@@ -95,30 +98,34 @@ mod tests {
         alone
     }
 
+    fn hours(hours: u64) -> Duration {
+        Duration::from_secs(hours * 3600)
+    }
+
     #[test]
     fn guards_are_on_unless_somebody_says_otherwise() {
         let settings = read("", "", &[]).unwrap();
         assert_eq!(settings, HookSettings::default());
-        assert_eq!(settings.policy, GuardPolicy::default());
-        assert_eq!((settings.policy.paths, settings.stale_after_hours), (Bounds::Project, 24));
-        assert!(settings.policy.own_files && settings.policy.destructive);
+        assert_eq!(settings.guard, GuardPolicy::default());
+        assert_eq!((settings.guard.paths, settings.stale_after), (Bounds::Project, hours(24)));
+        assert!(settings.guard.own_files && settings.guard.destructive);
     }
 
     #[test]
     fn the_nearest_layer_wins() {
         let project = "tier: 2\nhooks:\n  guard_paths: subject\n  guard_destructive: false\n";
         let settings = read(project, "hooks: {guard_paths: off, stale_after: 3}\n", &[]).unwrap();
-        assert_eq!((settings.policy.paths, settings.stale_after_hours), (Bounds::Subject, 3));
-        assert!(settings.policy.own_files && !settings.policy.destructive);
+        assert_eq!((settings.guard.paths, settings.stale_after), (Bounds::Subject, hours(3)));
+        assert!(settings.guard.own_files && !settings.guard.destructive);
         let variables = [("TRIBUNAL_HOOKS__GUARD_PATHS", "off"), ("TRIBUNAL_HOOKS__STALE_AFTER", "48")];
         let settings = read(project, "", &variables).unwrap();
-        assert_eq!((settings.policy.paths, settings.stale_after_hours), (Bounds::Off, 48));
+        assert_eq!((settings.guard.paths, settings.stale_after), (Bounds::Off, hours(48)));
     }
 
     #[test]
     fn a_slip_elsewhere_is_nobody_s_here_and_one_in_here_is_named() {
         let settings = read("tier: 99\nagents: {use: nobody}\nhooks: {guard_paths: off}\n", "", &[]).unwrap();
-        assert_eq!(settings.policy.paths, Bounds::Off);
+        assert_eq!(settings.guard.paths, Bounds::Off);
         let wrong = "hooks:\n  guard_paths: projct\n  guard_own: true\n  stale_after: 0\n";
         insta::assert_snapshot!(read(wrong, "", &[]).unwrap_err());
         assert!(read("hooks: [\n", "", &[]).is_err());

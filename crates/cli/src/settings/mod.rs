@@ -2,10 +2,9 @@
 //!
 //! [`table`] knows every setting; `tribunal_bmad::yaml` reads YAML with its lines; [`read`] holds a file against the table; [`layers`]
 //! folds files, environment and flags; [`resolve`], [`agents`], [`drivers`], [`selection`] and [`roster`] make a run's settings
-//! of it; [`show`] and [`schema`]
-//! explain it to people and to editors; [`hooks`] is the part that hooks need, and quick. Unknown keys are refused with the line and the nearest known key. A run is pinned
-//! to what comes out here: editing a file does not change a run that has started. Which commands may run at all is not
-//! decided here, see `trust`.
+//! of it; [`show`] and [`schema`] explain it to people and to editors; [`hooks`] is the part that hooks need, and quick.
+//! Unknown keys are refused with the line and the nearest known key. A run is pinned to what comes out here: editing a file does
+//! not change a run that has started. Which commands may run at all is not decided here, see `trust`.
 
 mod agents;
 mod drivers;
@@ -25,7 +24,7 @@ mod table;
 mod tests;
 
 pub(crate) use drivers::driver_of;
-pub(crate) use hooks::hooks_of;
+pub(crate) use hooks::{HookSettings, hooks_of};
 pub(crate) use layers::{Effective, FILE, Given, Layer, PREFIX, gather, of_the_person};
 pub(crate) use read::{Manner, read};
 pub(crate) use resolve::{Resolved, Share, Wishes, mode, resolve, share, survey};

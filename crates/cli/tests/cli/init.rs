@@ -144,7 +144,11 @@ fn what_stands_in_a_settings_file_stays_byte_for_byte() {
         ("order and dress", "{\n\t\"zeta\": [1,2],\n\t\"alpha\" : {\"b\":1, \"a\":2}\n}\n"),
         (
             "line ends and a mark",
-            "\u{feff}{\r\n    \"model\": \"opus\",\r\n    \"hooks\": {\r\n        \"Stop\": [\r\n            {\r\n                \"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]\r\n            }\r\n        ]\r\n    }\r\n}",
+            concat!(
+                "\u{feff}{\r\n    \"model\": \"opus\",\r\n    \"hooks\": {\r\n        \"Stop\": [\r\n            {\r\n",
+                "                \"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]\r\n",
+                "            }\r\n        ]\r\n    }\r\n}",
+            ),
         ),
         ("comments", "// mine\n{\n  \"a\": 1, // one\n  /* two */ \"b\": 2,\n}\n"),
         ("one line", "{\"permissions\":{\"allow\":[]}}"),
@@ -357,9 +361,12 @@ fn what_keeps_a_hook_from_running_is_said() {
     let place = Place::new(&["claude", "codex"]);
     place.sandbox.write(LOCAL, "{\n  // mine\n  \"disableAllHooks\": true\n}\n");
     let ran = place.good(&["--dry-run"]);
-    insta::assert_snapshot!(place.shown(&ran.err), @r"
-    [W] .claude/settings.local.json:2:3: a comment: claude-code does not read a file with comments or trailing commas at all, so no hook in it runs
-    [W] .claude/settings.local.json:3: `disableAllHooks` is on, so no hook runs
+    let lines = place.shown(&ran.err).replace(", so no hook", ",\n    so no hook");
+    insta::assert_snapshot!(lines, @r"
+    [W] .claude/settings.local.json:2:3: a comment: claude-code does not read a file with comments or trailing commas at all,
+        so no hook in it runs
+    [W] .claude/settings.local.json:3: `disableAllHooks` is on,
+        so no hook runs
     [i] codex: it runs them once you have trusted this folder and each hook, and does not say so before: start codex here, then /hooks
     ");
 }

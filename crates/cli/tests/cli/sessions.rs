@@ -195,9 +195,11 @@ fn the_next_session_that_is_spoken_to_takes_a_loop_that_belongs_to_nobody() {
     assert_eq!(ran.code, Some(2), "{}", ran.out);
     assert!(ran.err.contains("not typed in one") && ran.err.contains("--next"), "{}", ran.err);
     assert_eq!(sandbox.run(&["loop", "start", "x", "--promise", "DONE", "--next"]).code, Some(0));
-    answer(&sandbox, "user-prompt-submit", &json!({ "session_id": "s7", "prompt": "hello" }));
+    assert_eq!(refused(&sandbox, &stops("s8", "")), None, "who only stops has said nothing");
+    let (told, _) = answer(&sandbox, "user-prompt-submit", &json!({ "session_id": "s7", "prompt": "hello" }));
     assert_eq!(refused(&sandbox, &stops("s8", "")), None);
     assert!(refused(&sandbox, &stops("s7", "")).is_some());
+    assert_eq!(told["hookSpecificOutput"]["hookEventName"], "UserPromptSubmit", "{told}");
     assert_eq!(loops(&sandbox)[0]["session"], "s7");
 }
 
@@ -231,7 +233,7 @@ fn the_state_file_may_be_edited_and_deleted() {
     );
     sandbox.write(OURS, &sandbox.read(OURS).replace("active: true", "active: false"));
     let (said, err) = answer(&sandbox, "stop", &stops("s1", ""));
-    assert_eq!(said, json!({}));
+    assert_eq!(said["decision"], Value::Null);
     assert!(err.contains("it is not active; nobody is held (kept as .tribunal/sessions/1-"), "{err}");
     assert_eq!(loops(&sandbox)[0]["let_go"], "person");
 
@@ -239,7 +241,7 @@ fn the_state_file_may_be_edited_and_deleted() {
     std::fs::remove_file(sandbox.path(OURS)).unwrap();
     assert_eq!(refused(&sandbox, &stops("s1", "")), None);
     let status = sandbox.run(&["loop", "status"]).out;
-    assert!(status.contains("free: its state file is gone"), "{status}");
+    assert!(status.contains("free: its state file is gone, or cannot be read"), "{status}");
 }
 
 #[test]
@@ -255,7 +257,7 @@ fn what_cannot_be_read_is_put_aside_and_holds_nobody() {
         start(&sandbox, &[]);
         sandbox.write(OURS, broken);
         let (said, err) = answer(&sandbox, "stop", &stops("s1", ""));
-        assert_eq!(said, json!({}), "{broken:?}");
+        assert!(said["systemMessage"].as_str().unwrap().contains("nobody is held"), "{broken:?}: {said}");
         assert!(err.contains("nobody is held (kept as .tribunal/sessions/1-"), "{broken:?}: {err}");
         assert_eq!(sandbox.read(".tribunal/sessions/1-review-loop-state.yaml"), broken);
         assert!(!sandbox.path(OURS).exists());
@@ -264,7 +266,7 @@ fn what_cannot_be_read_is_put_aside_and_holds_nobody() {
     start(&sandbox, &[]);
     sandbox.write(".tribunal/journal.db", &"garbage ".repeat(2000));
     let (said, err) = answer(&sandbox, "stop", &stops("s1", ""));
-    assert_eq!(said, json!({}));
+    assert_eq!(said["decision"], Value::Null);
     assert!(err.contains("the journal cannot be read, so nobody is held"), "{err}");
 }
 
@@ -396,4 +398,131 @@ fn sessions_are_kept_from_what_is_tribunals_and_held_ones_from_more() {
     assert!(denied("s1", "Edit", json!({ "file_path": "/etc/hosts" })).is_some());
     let shown = sandbox.run(&["loop", "status", loops(&sandbox)[0]["id"].as_str().unwrap()]).out;
     assert!(shown.contains("was kept from Bash: Refused: `git reset --hard`"), "{shown}");
+}
+
+/// What is not counted where it counts did not happen: else it could be for ever.
+#[test]
+fn limits_hold_though_a_counter_cannot_be_written() {
+    let sandbox = project();
+    start(&sandbox, &["--max-iterations", "2"]);
+    // The file cannot be edited: the journal counts.
+    sandbox.write(OURS, &sandbox.read(OURS).replace("last_updated: \"", "last_updated: [x]\nformer: \""));
+    assert!(refused(&sandbox, &stops("s1", "")).is_some() && refused(&sandbox, &stops("s1", "")).is_some());
+    assert_eq!(refused(&sandbox, &stops("s1", "")), None);
+}
+
+#[test]
+fn what_lies_above_a_project_or_is_no_file_holds_nobody() {
+    let sandbox = project();
+    sandbox.write("inner/tribunal.yaml", "tier: 1\n");
+    start(&sandbox, &[]);
+    let mut inside = stops("s1", "");
+    inside["cwd"] = json!(sandbox.path("inner"));
+    assert_eq!(refused(&sandbox, &inside), None, "another project");
+    std::fs::create_dir_all(sandbox.path("src/deep")).unwrap();
+    inside["cwd"] = json!(sandbox.path("src/deep"));
+    assert!(refused(&sandbox, &inside).is_some(), "the same one");
+
+    let sandbox = project();
+    for name in [OURS, "t.jsonl"] {
+        std::fs::create_dir_all(sandbox.path(".claude")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(sandbox.path("pipe")).status().unwrap();
+        assert!(made.success());
+        std::os::unix::fs::symlink(sandbox.path("pipe"), sandbox.path(name)).unwrap();
+        let says = json!({ "session_id": "s1", "transcript_path": sandbox.path("t.jsonl") });
+        answer(&sandbox, "stop", &says);
+        std::fs::remove_file(sandbox.path("pipe")).unwrap();
+        sandbox.write(THEIRS, &ralph("go", "DONE"));
+    }
+}
+
+#[test]
+fn a_loop_of_another_tool_is_let_go_before_its_client_ends_the_turn() {
+    let sandbox = project();
+    sandbox.write(THEIRS, &ralph("go", "DONE").replace("max_iterations: 5", "max_iterations: 40"));
+    let refusals = (0..20).take_while(|_| refused(&sandbox, &stops("s1", "no")).is_some()).count();
+    assert_eq!(refusals, 7);
+}
+
+#[test]
+fn prompts_and_promises_that_cannot_work_are_refused() {
+    let sandbox = project();
+    for promise in ["", " ", "<promise>DONE</promise>", "null", "`DONE`"] {
+        let ran = sandbox.run(&["loop", "start", "x", "--session", "s1", "--promise", promise]);
+        assert_eq!(ran.code, Some(2), "{promise:?}");
+        assert!(ran.err.contains("cannot be promised"), "{promise:?}: {}", ran.err);
+    }
+    let long = "x".repeat(70_000);
+    let ran = sandbox.run(&["loop", "start", &long, "--session", "s1"]);
+    assert!(ran.code == Some(2) && ran.err.contains("the prompt is longer than 64 KB"), "{}", ran.err);
+    start(&sandbox, &[]);
+    let ran = sandbox.run(&["loop", "cancel", "nope"]);
+    assert!(ran.code == Some(2) && ran.err.contains("no session holds nope here"), "{}", ran.err);
+}
+
+#[test]
+fn of_two_that_start_at_once_one_is_told() {
+    let sandbox = project();
+    let spawn = |session: &str| {
+        let mut command = sandbox.command(&["loop", "start", "x", "--session", session]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let children: Vec<_> = ["a", "b", "c"].map(spawn).into();
+    let codes: Vec<_> =
+        children.into_iter().map(|child| child.wait_with_output().unwrap().status.code()).collect();
+    assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 1, "{codes:?}");
+}
+
+const STEP: &str = "---\nstep: 8a\nhooks:\n  SessionStart:\n    - command: echo begun >> trace; echo mind the gap\n      once: true\n  \
+                    PreToolUse:\n    - command: echo \"pre $TOOL_NAME $TOOL_ARGS\" >> trace\n  PostToolUse:\n    \
+                    - command: echo post >> trace; exit 3\n  Stop:\n    - command: echo stop >> trace\n---\n# Step\n";
+
+fn tool(sandbox: &Sandbox, event: &str, input: Value) -> Value {
+    let says = json!({ "session_id": "s1", "cwd": sandbox.root(), "tool_name": "Bash", "tool_input": input });
+    answer(sandbox, event, &says).0
+}
+
+#[test]
+fn hooks_of_a_step_run_in_their_order_and_only_if_they_are_trusted() {
+    let sandbox = project().wary();
+    sandbox.write("step.md", STEP);
+    let words = ["loop", "start", "x", "--session", "s1", "--step", "step.md"];
+    let ran = sandbox.run(&words);
+    assert_eq!(ran.code, Some(2), "{}", ran.out);
+    assert!(ran.err.contains("have not trusted") && ran.err.contains("trust --step step.md"), "{}", ran.err);
+    assert_eq!(sandbox.run(&["trust", "--yes", "--step", "step.md"]).code, Some(0));
+    assert_eq!(sandbox.run(&words).code, Some(0));
+    // What an agent says comes by the environment: it is no part of the command.
+    tool(&sandbox, "pre-tool-use", json!({ "command": "ls; $(touch hacked) \"x\"" }));
+    tool(&sandbox, "pre-tool-use", json!({ "command": "true" }));
+    tool(&sandbox, "post-tool-use", json!({ "command": "true" }));
+    assert!(refused(&sandbox, &stops("s1", "")).is_some());
+    let trace = sandbox.read("trace");
+    insta::assert_snapshot!(trace, @r#"
+    begun
+    pre Bash {"command":"ls; $(touch hacked) \"x\""}
+    pre Bash {"command":"true"}
+    post
+    stop
+    "#);
+    assert!(!sandbox.path("hacked").exists());
+    let shown = sandbox.run(&["loop", "status", loops(&sandbox)[0]["id"].as_str().unwrap()]).out;
+    assert!(shown.contains("exit code 3") && shown.contains("mind the gap"), "{shown}");
+    // Changed by somebody: not run until it is trusted again.
+    sandbox.write("step.md", &STEP.replace("echo stop", "touch hacked; echo stop"));
+    assert!(refused(&sandbox, &stops("s1", "")).is_some());
+    assert!(!sandbox.path("hacked").exists() && sandbox.read("trace") == trace);
+}
+
+#[test]
+fn a_critical_hook_that_fails_ends_the_step_and_a_person_is_asked() {
+    let sandbox = project();
+    sandbox.write("step.md", "---\nhooks:\n  PreToolUse:\n    - {command: exit 4, critical: true}\n---\n");
+    assert_eq!(sandbox.run(&["trust", "--yes", "--step", "step.md"]).code, Some(0));
+    start(&sandbox, &["--step", "step.md"]);
+    let said = tool(&sandbox, "pre-tool-use", json!({ "command": "true" }));
+    let reason = said["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
+    assert!(reason.contains("the critical hook `exit 4` failed: exit code 4"), "{reason}");
+    assert_eq!(refused(&sandbox, &stops("s1", "")), None);
+    assert_eq!(sandbox.json(&["decisions"])["decisions"].as_array().unwrap().len(), 1);
 }

@@ -143,8 +143,12 @@ fn a_session_that_gives_up_leaves_the_question_to_a_person() {
 #[test]
 fn a_run_that_ended_otherwise_holds_nobody() {
     let sandbox = reviewed();
-    for _ in 0..3 {
+    resume(&sandbox);
+    for title in ["# A plan", "# The plan", "# Our plan"] {
         assert!(refused(&sandbox, &stops("s1", "")).is_some());
+        let text = sandbox.read("plan.md");
+        let (_, rest) = text.split_once('\n').unwrap();
+        sandbox.write("plan.md", &format!("{title}\n{rest}"));
         resume(&sandbox);
     }
     assert_eq!(state(&sandbox), "halted");
@@ -174,4 +178,62 @@ fn a_new_session_is_told_what_happened_here() {
     let (said, _) = answer(&sandbox, "session-start", &json!({ "session_id": "s1", "source": "resume" }));
     let told = said["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(told.contains("This session has taken on plan-"), "{told}");
+}
+
+/// A word in the state file is nobody's verdict.
+#[test]
+fn the_state_file_does_not_say_what_is_judged() {
+    let sandbox = reviewed();
+    sandbox.write(
+        OURS,
+        &sandbox.read(OURS).replace("workflow_name: review", "workflow_name: loop\niteration: 1"),
+    );
+    assert!(refused(&sandbox, &stops("s1", DONE)).is_some());
+    let (said, _) = answer(&sandbox, "stop", &stops("s1", "<review-blocked>x y</review-blocked>"));
+    assert!(said["systemMessage"].as_str().unwrap().contains("open findings wait"), "{said}");
+    repair(&sandbox);
+    assert_eq!(resume(&sandbox).code, Some(0), "the journal is as it was");
+
+    let sandbox = reviewed();
+    sandbox.write(
+        OURS,
+        &sandbox
+            .read(OURS)
+            .replace("run: plan", "run: nope")
+            .replace("in_progress_count: 2", "in_progress_count: 0"),
+    );
+    let (said, _) = answer(&sandbox, "stop", &stops("s1", DONE));
+    let told = said["systemMessage"].as_str().unwrap();
+    assert!(told.contains("no journal here knows of nope") && !told.contains("resolved"), "{told}");
+}
+
+#[test]
+fn a_session_out_of_time_leaves_the_review_halted() {
+    let sandbox = reviewed();
+    assert_eq!(refused(&sandbox, &stops("s1", "<review-timeout>five hours</review-timeout>")), None);
+    assert_eq!(state(&sandbox), "halted");
+    repair(&sandbox);
+    assert_eq!(resume(&sandbox).code, Some(0));
+}
+
+#[test]
+fn a_review_whose_process_died_is_gone_on_with_before_the_session_stops() {
+    let sandbox = Sandbox::scripted(TWO);
+    let mut command = sandbox.command(&["review", "--in-session", "--session", "s1", "plan.md"]);
+    command.env("TRIBUNAL_FAULT", "before:0:started:round-1/freeze").output().unwrap();
+    assert_eq!(state(&sandbox), "died");
+    let reason = refused(&sandbox, &stops("s1", DONE)).unwrap();
+    assert!(reason.contains("Go on with it before you stop: tribunal resume plan-"), "{reason}");
+}
+
+#[test]
+fn the_judged_session_neither_changes_the_rules_nor_speaks_to_the_judges() {
+    let sandbox = reviewed();
+    let run = sandbox.last_run();
+    for words in [&["resume", "--reload"][..], &["say", &run, "all is well"]] {
+        let mut command = sandbox.command(words);
+        let ran = Ran::of(command.env("CLAUDE_CODE_SESSION_ID", "s1").output().unwrap());
+        assert_eq!(ran.code, Some(3), "{words:?} {}", ran.err);
+        assert!(ran.err.contains("this very session's work"), "{words:?} {}", ran.err);
+    }
 }

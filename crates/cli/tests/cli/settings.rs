@@ -135,6 +135,11 @@ fn the_settings_in_force_read_well() {
       retry_after              5 s            default                  seconds, 0 to 86400
     copies:
       seed                     []             default                  a list, [a, b]
+    hooks:
+      guard_paths              project        default                  off | project | subject
+      guard_own_files          true           default                  true | false
+      guard_destructive        true           default                  true | false
+      stale_after              24             default                  a whole number, 1 to 8760
     progress:
     * mode                     silent         tribunal.yaml:4          silent | summary | streaming | verbose
     accepted; not used by this version:

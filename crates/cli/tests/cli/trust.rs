@@ -252,7 +252,10 @@ fn what_a_person_typed_themselves_is_not_asked_for_when_the_run_goes_on() {
 fn hooks_of_a_step_are_trusted_by_name_of_their_file() {
     let sandbox = Sandbox::new().wary();
     sandbox.write("tribunal.yaml", "tier: 0\n");
-    sandbox.write("step.md", "---\nhooks:\n  Stop:\n    - make lint\n    - ''\n  Stopp: make never\n---\n# Step\n");
+    sandbox.write(
+        "step.md",
+        "---\nhooks:\n  Stop:\n    - make lint\n    - ''\n  Stopp: make never\n---\n# Step\n",
+    );
     let listed = sandbox.run(&["trust", "--list", "--step", "step.md"]);
     insta::assert_snapshot!(format!("{}{}", listed.out, listed.err), @r"
     not trusted  hook of `step.md`: make lint

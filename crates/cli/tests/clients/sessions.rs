@@ -125,8 +125,8 @@ impl Talk {
             }
             Client::Codex => {
                 let session = lines.iter().find_map(|line| line["thread_id"].as_str()).unwrap();
-                let items = lines.iter().map(|line| &line["item"]);
-                let last = items.filter(|item| item["type"] == "agent_message").last().unwrap();
+                let mut items = lines.iter().map(|line| &line["item"]);
+                let last = items.rfind(|item| item["type"] == "agent_message").unwrap();
                 Talk { session: session.into(), answer: word(last, "text").into() }
             }
         }

@@ -57,13 +57,25 @@ pub(super) async fn hand_over(
         reopen(host, court, &open, "the session is no longer waited for");
         return Ok(None);
     }
-    let ended = take_in(host, court, &root, before).await?;
-    if ended.is_none() {
-        court.iteration = iteration;
-        court.metrics.fix_iterations += 1;
-        court.publish(host, &root.child("after")).await?;
+    match take_in(host, court, &root, before).await? {
+        Came::Failed(ending) => return Ok(Some(ending)),
+        Came::Judged => {
+            court.iteration = iteration;
+            court.metrics.fix_iterations += 1;
+        }
+        // Who only looks in has not tried.
+        Came::Untouched => {}
     }
-    Ok(ended)
+    court.publish(host, &root.child("after")).await?;
+    Ok(None)
+}
+
+/// What the session came back with.
+enum Came {
+    Judged,
+    /// It has changed nothing under review.
+    Untouched,
+    Failed(Ending),
 }
 
 fn deal(host: &dyn Host, court: &mut Court, iteration: u32, open: &[FindingId]) {
@@ -105,7 +117,7 @@ async fn take_in(
     court: &mut Court,
     root: &Key,
     before: Vec<FrozenFile>,
-) -> Result<Option<Ending>, Parked> {
+) -> Result<Came, Parked> {
     let settings = host.settings();
     let by = root.child("session");
     let held: Vec<FindingId> = court
@@ -125,7 +137,10 @@ async fn take_in(
             let claim = |id: &FindingId| Claim::fixed(*id, "changed in the session");
             verify(host, court, &by, &held.iter().map(claim).collect::<Vec<Claim>>(), &files);
         }
-        Reply::Landed { .. } => reopen(host, court, &held, "the session has changed nothing under review"),
+        Reply::Landed { .. } => {
+            reopen(host, court, &held, "the session has changed nothing under review");
+            return Ok(Came::Untouched);
+        }
         Reply::NotLanded { why } => {
             let note = refusal(&why);
             host.note(Event::PatchRefused { key: by, findings: held.clone(), why });
@@ -133,11 +148,11 @@ async fn take_in(
         }
         Reply::Failed { fault, .. } => {
             reopen(host, court, &held, &fault.detail);
-            return Ok(Some(Ending::new(Reason::Environment, fault.detail)));
+            return Ok(Came::Failed(Ending::new(Reason::Environment, fault.detail)));
         }
         other => reopen(host, court, &held, &format!("it was answered with {other:?}")),
     }
-    Ok(None)
+    Ok(Came::Judged)
 }
 
 fn lines(files: &[LandedFile]) -> u32 {

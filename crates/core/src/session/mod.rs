@@ -111,7 +111,16 @@ pub enum What {
 /// How it stands after an event; so that nobody has to count from the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
+    #[serde(default)]
+    pub work: Work,
+    /// As it counts against the limit.
     pub refusals: u32,
+    /// What the state file was last made to say of that: another number there is a person's.
+    #[serde(default)]
+    pub shown: u32,
+    /// Of all times, whatever a person set back.
+    #[serde(default)]
+    pub total: u32,
     /// Refusals since the session last used a tool or was spoken to: clients end a turn after so many.
     pub in_a_row: u32,
     /// Tools used.

@@ -40,17 +40,20 @@ impl Said {
         for tag in DONE {
             done.extend(tagged(plain, tag));
         }
-        Said {
-            done,
-            blocked: tagged(plain, "review-blocked").into_iter().next(),
-            timed_out: tagged(plain, "review-timeout").into_iter().next(),
-        }
+        Said { done, blocked: reason(plain, "review-blocked"), timed_out: reason(plain, "review-timeout") }
     }
 
     pub fn promises(&self, promise: &str) -> bool {
         let promise = folded(promise);
         !promise.is_empty() && self.done.contains(&promise)
     }
+}
+
+/// Who repeats what may be said has not said it.
+const PLACEHOLDER: &str = "REASON";
+
+fn reason(text: &str, tag: &str) -> Option<String> {
+    tagged(text, tag).into_iter().find(|reason| reason != PLACEHOLDER)
 }
 
 /// `&amp;` comes last: what was escaped twice is not meant.
@@ -188,6 +191,7 @@ mod tests {
     #[test]
     fn without_a_tag_nothing_was_said() {
         assert_eq!(Said::in_answer("review-blocked? no. I am blocked, timeout"), Said::default());
+        assert_eq!(Said::in_answer("I may say <review-blocked>REASON</review-blocked>").blocked, None);
         let said = Said::in_answer("<review-blocked> needs\n a key </review-blocked>");
         assert_eq!(said.blocked.as_deref(), Some("needs a key"));
         assert_eq!(said.timed_out, None);

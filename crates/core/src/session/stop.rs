@@ -48,6 +48,8 @@ pub enum Phase {
     Session,
     /// Reviewers are at work.
     UnderWay,
+    /// Its process ended before it was done.
+    Died,
     /// It has come to this end, or waits for somebody else.
     Over(String),
 }
@@ -148,6 +150,10 @@ fn message(standing: &Standing, open: &[Open], claimed: bool) -> String {
     match standing.work {
         Work::Review if standing.run_is == Phase::UnderWay => text.push_str(&format!(
             "\nReviewers are at work on it. Wait for them before you stop: tribunal log {} --follow",
+            standing.run
+        )),
+        Work::Review if standing.run_is == Phase::Died => text.push_str(&format!(
+            "\nThe review ended before it was done. Go on with it before you stop: tribunal resume {}",
             standing.run
         )),
         Work::Review => text.push_str(&still_open(standing, open)),
@@ -252,6 +258,7 @@ mod tests {
             (&settled, "", CLIENT, Some(LetGo::Complete)),
             (&settled, done, CLIENT, Some(LetGo::Complete)),
             (&under_way, done, CLIENT, None),
+            (&Standing { run_is: Phase::Died, ..settled.clone() }, done, CLIENT, None),
             (&over, "", CLIENT, Some(LetGo::Over)),
             (&of_review(), blocked, CLIENT, Some(LetGo::Blocked)),
             (&used_up, blocked, CLIENT, Some(LetGo::Blocked)),

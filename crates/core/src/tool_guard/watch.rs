@@ -158,7 +158,8 @@ impl<'m> Watch<'m> {
         let command = match (words.next()?, words.next()) {
             ("loop", Some("cancel")) => "loop cancel",
             (
-                command @ ("decisions" | "trust" | "undo" | "board" | "story" | "init" | "hook" | "stop"),
+                command @ ("decisions" | "trust" | "undo" | "board" | "story" | "init" | "hook" | "stop"
+                | "say"),
                 _,
             ) => command,
             _ => return None,

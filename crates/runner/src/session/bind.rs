@@ -20,7 +20,7 @@ use super::{
     look_into, now_ms, put_aside, read, replace, utc,
 };
 use crate::{
-    names,
+    locks, names,
     project::Project,
     run::{RunError, Runner},
 };
@@ -51,10 +51,13 @@ pub fn make_room(project: &Project, session: &str, stale_after: Duration) -> Res
     }
 }
 
-/// Starts a loop: recorded, and its state file written. Its name.
-pub fn start_loop(project: &Project, bound: Bound) -> Result<RunId, SessionError> {
+/// Starts a loop if nothing else is held here: recorded, and its state file written. Its name.
+pub fn start_loop(project: &Project, bound: Bound, stale_after: Duration) -> Result<RunId, SessionError> {
     let failed = |cause| SessionError::File { path: ".tribunal".to_string(), cause };
     project.prepare_home().map_err(failed)?;
+    // Two at once would each see room.
+    let _alone = locks::alone(&project.locks()).map_err(failed)?;
+    make_room(project, &bound.session, stale_after)?;
     let store = Store::open(&project.home())?;
     let run = names::fresh("loop", &store.loops()?);
     drop(store);
@@ -66,7 +69,7 @@ pub fn start_loop(project: &Project, bound: Bound) -> Result<RunId, SessionError
 fn bound_event(bound: &Bound) -> Event {
     let step = bound.step.clone().map(|file| Step { file, ..Step::default() });
     let what = What::Bound { bound: bound.clone() };
-    Event::Session(SessionEvent { what, tally: Tally { step, ..Tally::default() } })
+    Event::Session(SessionEvent { what, tally: Tally { work: bound.work, step, ..Tally::default() } })
 }
 
 /// A person says what becomes of a loop that was let go before it was done.
@@ -114,8 +117,8 @@ pub(crate) fn refresh(project: &Project, view: &RunView) {
         assigned,
         fixed: counts.fixed,
         blocked: counts.blocked,
-        failures: state.failures,
-        total_failures: state.failures,
+        failures: state.failures.0,
+        total_failures: state.failures.0,
     };
     let mut values = counted.values(&utc(now_ms()));
     values.retain(|(name, _)| !name.ends_with("_failures"));
@@ -146,22 +149,46 @@ impl Runner {
     /// The same for a run whose session may still hold it.
     pub(crate) fn rebind_if_free(
         &self,
-        run: &RunId,
         settings: &Settings,
         entries: &[Entry],
     ) -> Result<Option<Draft>, RunError> {
-        match Binding::of(entries) {
-            Some(Binding { let_go: None, .. }) => Ok(None),
-            _ => self.rebind(run, settings),
+        let gone = !self.project.root().join(file::OURS).exists();
+        match (Binding::of(entries), &self.binding) {
+            // Who comes back without its state file gets it again; nobody else takes it over.
+            (Some(Binding { let_go: None, bound, .. }), Some(own))
+                if gone && bound.session == own.session =>
+            {
+                self.rebind(settings)
+            }
+            (Some(Binding { let_go: None, .. }), _) => Ok(None),
+            // One session a project: who is held for something else stays that.
+            (_, Some(own)) if make_room(&self.project, &own.session, FOR_EVER).is_err() => Ok(None),
+            _ => self.rebind(settings),
         }
     }
 
-    /// The session that repairs from now on, to be recorded; its state file is written.
-    pub(crate) fn rebind(&self, run: &RunId, settings: &Settings) -> Result<Option<Draft>, RunError> {
+    /// The state file of a session that was recorded as one that repairs.
+    pub(crate) fn show_binding(
+        &self,
+        run: &RunId,
+        settings: &Settings,
+        entries: &[Entry],
+    ) -> Result<(), RunError> {
+        let bound = entries.iter().find_map(|entry| match &entry.event {
+            Event::Session(SessionEvent { what: What::Bound { bound }, .. }) => Some(bound),
+            _ => None,
+        });
+        if let Some(bound) = bound {
+            show(&self.project, run, bound, &shown(settings), &Default::default())?;
+        }
+        Ok(())
+    }
+
+    /// The session that repairs from now on, to be recorded.
+    pub(crate) fn rebind(&self, settings: &Settings) -> Result<Option<Draft>, RunError> {
         let Some(bound) = self.binding.clone().filter(|_| settings.tasks.writing.in_session) else {
             return Ok(None);
         };
-        show(&self.project, run, &bound, &shown(settings), &Default::default())?;
         let event = bound_event(&bound);
         Ok(Some(Draft { id: format!("session:{}:{}", std::process::id(), now_ms()), event }))
     }

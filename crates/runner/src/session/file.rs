@@ -34,8 +34,10 @@ pub struct State {
     pub max_refusals: u32,
     pub promise: Option<String>,
     pub open: u32,
-    pub failures: u32,
-    pub max_failures: u32,
+    /// So many, of at most so many; nought: no limit.
+    pub failures: (u32, u32),
+    /// Refusals since the session last did something, where no journal counts them.
+    pub in_a_row: u32,
     /// When something last happened, as far as it says.
     pub touched_ms: Option<u64>,
     pub prompt: String,
@@ -81,6 +83,7 @@ impl State {
                 Some((name, Err(_))) => Err(format!("`{name}` is no number: {}", word(name))),
             }
         };
+        let of = |name: &str| number(&[name]).map(Option::unwrap_or_default);
         let active = match word("active") {
             "true" | "yes" | "True" => true,
             "false" | "no" | "False" => false,
@@ -100,9 +103,9 @@ impl State {
             // Nought means for ever to others. Nothing is for ever.
             max_refusals: if most == 0 { MOST_REFUSALS } else { most.min(UPPER_BOUND) },
             promise: promise.map(String::from),
-            open: number(&["pending_count"])?.unwrap_or(0) + number(&["in_progress_count"])?.unwrap_or(0),
-            failures: number(&["consecutive_failures"])?.unwrap_or(0),
-            max_failures: number(&["max_consecutive_failures"])?.unwrap_or(0),
+            open: of("pending_count")?.saturating_add(of("in_progress_count")?),
+            failures: (of("consecutive_failures")?, of("max_consecutive_failures")?),
+            in_a_row: of("in_a_row")?,
             touched_ms: [word("last_updated"), word("started_at")].into_iter().find_map(stamp::wall_ms),
             prompt: prompt(&text[parts.prompt]),
         })

@@ -5,7 +5,8 @@
 //! cannot be read is put aside and said, never deleted and never in anybody's way.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -109,13 +110,20 @@ fn look_into(
     let text = match read(project, name) {
         Ok(Some(text)) => text,
         Ok(None) => return Look::Nothing,
+        // Somebody else's, perhaps: it stays where it is.
+        Err(why @ SessionError::File { .. }) => return Look::Idle(format!("{why}; nobody is held")),
         Err(why) => return unusable(project, name, &why.to_string()),
     };
     let state = match State::read(&text) {
         Ok(state) => state,
         Err(why) => return unusable(project, name, &why),
     };
-    if !state.session.is_empty() && state.session != session {
+    let is_old = |touched: Option<u64>| {
+        let age = Duration::from_millis(now_ms.saturating_sub(touched.unwrap_or(now_ms)));
+        (age > stale_after).then_some(age.as_secs() / 3600)
+    };
+    let anothers = !state.session.is_empty() && state.session != session;
+    if anothers && is_old(state.touched_ms).is_none() {
         return Look::Anothers { session: state.session };
     }
     let mut taken = match Taken::of(project, name, text, state) {
@@ -131,12 +139,14 @@ fn look_into(
         let aside = put_aside(project, name);
         return Look::Idle(said(name, LET_GO, aside.map(|path| vec![path])));
     }
-    let touched = taken.state.touched_ms.unwrap_or(now_ms);
-    let age = Duration::from_millis(now_ms.saturating_sub(touched));
-    if age > stale_after {
-        let hours = age.as_secs() / 3600;
+    if let Some(hours) = is_old(taken.state.touched_ms) {
+        let whose = taken.state.session.clone();
         let aside = taken.let_go(project, LetGo::Stale, &format!("{hours} h"), now_ms);
-        return Look::Idle(said(name, &format!("nothing was heard of it for {hours} h"), aside));
+        let whose = if whose.is_empty() { String::new() } else { format!(" (session {whose})") };
+        return Look::Idle(said(name, &format!("nothing was heard of it for {hours} h{whose}"), aside));
+    }
+    if anothers {
+        return Look::Anothers { session: taken.state.session };
     }
     Look::Held(Box::new(taken))
 }
@@ -162,24 +172,27 @@ fn unusable(project: &Project, name: &'static str, why: &str) -> Look {
 fn read(project: &Project, name: &str) -> Result<Option<String>, SessionError> {
     let path = project.root().join(name);
     let failed = |cause| SessionError::File { path: name.to_string(), cause };
-    let meta = match fs::symlink_metadata(&path) {
-        Ok(meta) => meta,
+    match fs::symlink_metadata(&path) {
+        Ok(_) => {}
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
         Err(cause) => return Err(failed(cause)),
-    };
+    }
     let unusable = |why: &str| SessionError::Unusable { path: name.to_string(), why: why.to_string() };
     if let Some(to) = project.leads_out(&path) {
         return Err(SessionError::LeadsOut { path: name.to_string(), to });
     }
-    if !meta.is_file() && !meta.is_symlink() {
+    // A pipe behind a link would keep everybody waiting.
+    if !fs::metadata(&path).map_err(failed)?.is_file() {
         return Err(unusable("it is no file"));
     }
-    if fs::metadata(&path).map_err(failed)?.len() > LONGEST {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(&path).map_err(failed)?;
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LONGEST {
         return Err(unusable("it is too long"));
     }
-    let bytes = fs::read(&path).map_err(failed)?;
     String::from_utf8(bytes).map(Some).map_err(|_| unusable("it is no text (it is no UTF-8)"))
 }
 
@@ -229,7 +242,14 @@ fn replace(project: &Project, name: &str, text: &str) -> Result<(), SessionError
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
     let temporary = path.with_extension(format!("{}-tmp", std::process::id()));
-    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path));
+    let written = || -> io::Result<()> {
+        fs::write(&temporary, text)?;
+        if let Ok(before) = fs::metadata(&path) {
+            fs::set_permissions(&temporary, before.permissions())?;
+        }
+        fs::rename(&temporary, &path)
+    };
+    let written = written();
     written.map_err(|cause| {
         let _ = fs::remove_file(&temporary);
         failed(cause)

@@ -2,7 +2,7 @@
 
 use tribunal_core::{
     decision::Decision,
-    event::Event,
+    event::{Event, Summary},
     finding::Status,
     ids::{DecisionId, RunId},
     reason::{Outcome, Reason},
@@ -16,7 +16,7 @@ use tribunal_core::{
 use tribunal_store::{Store, StoreError};
 
 use super::{
-    LET_GO, SessionError, Taken, append,
+    LET_GO, PATIENCE, SessionError, Taken, append,
     file::{self, Counted, State},
     put_aside, replace, utc,
 };
@@ -32,6 +32,13 @@ impl Taken {
         text: String,
         mut state: State,
     ) -> Result<Taken, StoreError> {
+        let mut tally = Tally {
+            work: state.work,
+            refusals: state.refusals,
+            in_a_row: state.in_a_row,
+            shown: state.refusals,
+            ..Tally::default()
+        };
         let mut standing = Standing {
             work: state.work,
             run: state.run.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -39,40 +46,46 @@ impl Taken {
             promise: state.promise.clone(),
             refusals: state.refusals,
             max_refusals: state.max_refusals,
-            failures: state.failures,
-            max_failures: state.max_failures,
+            failures: state.failures.0,
+            max_failures: state.failures.1,
             open: Vec::new(),
             open_count: if state.work == Work::Review { state.open } else { 0 },
             run_is: Phase::Session,
         };
-        let mut taken =
-            (Tally { refusals: state.refusals, ..Tally::default() }, Counted::default(), 0, false);
-        if let (Some(run), true) = (&state.run, Store::exists(&project.home())) {
-            let store = Store::open_read_only(&project.home())?;
-            if let Some(last) = store.last_of(run, &["session"])? {
-                let (tally, counted, awake_ms, recorded) = &mut taken;
-                *recorded = true;
+        let (mut counted, mut awake_ms, mut recorded) = (Counted::default(), 0, false);
+        if let Some(run) = &state.run {
+            // What claims to be known and is not can be anything; it holds nobody and proves nothing.
+            standing.run_is = Phase::Over(format!("no journal here knows of {run}"));
+            if let Some((store, last)) = last_of(project, run)? {
+                recorded = true;
                 // The run's own clock stands still while a session works.
-                *awake_ms = store.last_stamp(run)?.map_or(0, |at| at.awake_ms);
-                state.touched_ms = state.touched_ms.max(Some(last.at.wall_ms));
-                if let Event::Session(event) = last.event {
-                    *tally = event.tally;
-                    if matches!(event.what, What::LetGo { .. }) {
-                        standing.run_is = Phase::Over(LET_GO.to_string());
-                    }
-                }
-                // Who set it back by hand grants more, but not for ever.
-                standing.refusals = match tally.refusals {
-                    UPPER_BOUND.. => tally.refusals.max(state.max_refusals),
-                    counted => counted.min(state.refusals),
+                awake_ms = store.last_stamp(run)?.map_or(0, |at| at.awake_ms);
+                state.touched_ms = state.touched_ms.max(Some(last.wall_ms));
+                tally = last.event.tally;
+                // Whatever the file says, the journal knows what it is.
+                state.work = tally.work;
+                standing.work = tally.work;
+                standing.open_count = 0;
+                standing.run_is = match &last.event.what {
+                    What::LetGo { .. } => Phase::Over(LET_GO.to_string()),
+                    _ => Phase::Session,
                 };
-                if state.work == Work::Review && standing.run_is == Phase::Session {
-                    *counted = review(project, &store, run, &mut standing)?;
+                if state.refusals != tally.shown {
+                    tally.refusals = state.refusals;
+                }
+                // What a person set back is granted, but not for ever.
+                standing.refusals = if tally.total < UPPER_BOUND { tally.refusals } else { u32::MAX };
+                if tally.work == Work::Review && standing.run_is == Phase::Session {
+                    counted = review(project, &store, run, &mut standing)?;
                 }
             }
         }
-        let (tally, counted, awake_ms, recorded) = taken;
         Ok(Taken { file, text, state, standing, tally, counted, recorded, awake_ms })
+    }
+
+    /// No journal knows of it: what the file says is all there is.
+    pub fn is_of_a_file_alone(&self) -> bool {
+        !self.recorded
     }
 
     /// A session takes what belongs to nobody yet.
@@ -82,17 +95,18 @@ impl Taken {
         self.record(project, What::Claimed { session: session.to_string() }, now_ms)
     }
 
-    /// It was sent back: counted in the journal first, then in the file.
+    /// It was sent back: counted in the file that people see, and in the journal where there is one. What could not be counted
+    /// where it counts did not happen: it could be for ever.
     pub fn refuse(
         &mut self,
         project: &Project,
         (open, claimed): (Vec<String>, bool),
         now_ms: u64,
     ) -> Result<(), SessionError> {
-        let refusals = self.standing.refusals + 1;
         self.tally.refusals = self.tally.refusals.saturating_add(1);
+        self.tally.total = self.tally.total.saturating_add(1);
         self.tally.in_a_row += 1;
-        let recorded = self.record(project, What::Refused { open, claimed }, now_ms);
+        let refusals = self.tally.refusals;
         let name = if self.file == file::THEIRS { "iteration" } else { "current_round" };
         let mut values = vec![(name, refusals.to_string())];
         if self.recorded && self.state.work == Work::Review {
@@ -103,12 +117,14 @@ impl Taken {
         if !self.recorded {
             values.push(("in_a_row", self.tally.in_a_row.to_string()));
         }
-        // Counted in one of the two is counted; in none, nobody may be sent back: it could be for ever.
-        match (self.write(project, &values), recorded) {
-            (Ok(()), _) => Ok(()),
-            (Err(_), Ok(())) if self.recorded => Ok(()),
-            (Err(cause), _) => Err(cause),
+        let written = self.write(project, &values);
+        if !self.recorded {
+            return written;
         }
+        if written.is_ok() {
+            self.tally.shown = refusals;
+        }
+        self.record(project, What::Refused { open, claimed }, now_ms)
     }
 
     /// Nobody holds it any more: recorded, and its file put aside. What was written, in order.
@@ -128,10 +144,29 @@ impl Taken {
     pub fn record(&self, project: &Project, what: What, now_ms: u64) -> Result<(), SessionError> {
         let Some(run) = self.state.run.as_ref().filter(|_| self.recorded) else { return Ok(()) };
         let mut events = vec![Event::Session(SessionEvent { what: what.clone(), tally: self.tally.clone() })];
-        if let (Work::Loop, What::LetGo { why, detail }) = (self.state.work, &what) {
+        if let (Work::Loop, What::LetGo { why, detail }) = (self.tally.work, &what) {
             events.extend(asks(*why, detail));
         }
+        events.extend(self.halts(project, run, &what)?);
         append(project, run, events, Stamp { wall_ms: now_ms, awake_ms: self.awake_ms })
+    }
+
+    /// A session whose time is up leaves the review halted, not waiting for it.
+    fn halts(&self, project: &Project, run: &RunId, what: &What) -> Result<Option<Event>, SessionError> {
+        let What::LetGo { why: LetGo::TimedOut, detail } = what else { return Ok(None) };
+        if self.tally.work != Work::Review || self.standing.run_is != Phase::Session {
+            return Ok(None);
+        }
+        let store = Store::open_read_only(&project.home())?;
+        Ok(match store.last_of(run, &PHASES)?.map(|entry| entry.event) {
+            Some(Event::RunParked(summary)) => Some(Event::RunParked(Summary {
+                outcome: Reason::Runtime.outcome(),
+                reason: Reason::Runtime,
+                detail: format!("the session says so: {detail}"),
+                ..summary
+            })),
+            _ => None,
+        })
     }
 
     fn write(&mut self, project: &Project, values: &[(&str, String)]) -> Result<(), SessionError> {
@@ -153,6 +188,24 @@ fn asks(why: LetGo, detail: &str) -> Option<Event> {
     Some(Event::DecisionPosted { decision: Decision::of_loop(DecisionId::new("D1"), question) })
 }
 
+/// The last that the journal knows between a session and this, with the open journal.
+struct Last {
+    event: SessionEvent,
+    wall_ms: u64,
+}
+
+fn last_of(project: &Project, run: &RunId) -> Result<Option<(Store, Last)>, StoreError> {
+    if !Store::exists(&project.home()) {
+        return Ok(None);
+    }
+    let store = Store::open_read_only_within(&project.home(), PATIENCE)?;
+    let found = store.last_of(run, &["session"])?;
+    Ok(found.and_then(|entry| match entry.event {
+        Event::Session(event) => Some((store, Last { event, wall_ms: entry.at.wall_ms })),
+        _ => None,
+    }))
+}
+
 /// How the run stands whose findings the session has taken on.
 fn review(
     project: &Project,
@@ -161,16 +214,22 @@ fn review(
     standing: &mut Standing,
 ) -> Result<Counted, StoreError> {
     let mut counted = Counted::default();
+    let mut known = true;
     if let Some(last) = store.last_of(run, &["boundary"])?
         && let Event::Boundary { state, .. } = last.event
-        && let Ok(court) = serde_json::from_value::<Court>(state)
     {
-        counted = count(&court);
-        standing.open = open(&court);
-        standing.failures = court.spent.failures_in_a_row;
+        match serde_json::from_value::<Court>(state) {
+            Ok(court) => {
+                counted = count(&court);
+                standing.open = open(&court);
+                standing.failures = court.spent.failures_in_a_row;
+            }
+            Err(_) => known = false,
+        }
     }
     standing.open_count = counted.open + counted.assigned;
     standing.run_is = match store.last_of(run, &PHASES)?.map(|entry| entry.event) {
+        _ if !known => Phase::Over("what is open cannot be read: another Tribunal wrote it".to_string()),
         Some(Event::RunParked(summary)) if summary.reason == Reason::InSession => Phase::Session,
         Some(Event::RunFinished(summary)) if summary.outcome == Some(Outcome::Resolved) => {
             standing.open.clear();
@@ -182,7 +241,7 @@ fn review(
             Phase::Over(format!("the review is {word}: {}, {}", summary.reason.row().says, summary.detail))
         }
         _ if Runner::is_live(project, run) => Phase::UnderWay,
-        _ => Phase::Over(format!("the review died; go on with it: tribunal resume {run}")),
+        _ => Phase::Died,
     };
     Ok(counted)
 }

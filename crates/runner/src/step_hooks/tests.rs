@@ -44,11 +44,13 @@ fn drawn(report: &Report) -> String {
 #[test]
 fn they_run_in_their_order_in_the_project_with_closed_input() {
     let bench = Bench::new();
-    let front = "  Stop:\n    - echo one > order\n    - cat order; echo two >> order\n    - 'cat; cat order >&2'\n    - test -f order && exit 3\n    - kill -9 $$\n    - echo last\n  SessionStart: touch never\n";
+    let front = "  Stop:\n    - echo one > order\n    - cat order; echo two >> order\n    - 'cat; cat order >&2'\n    \
+        - test -f order && exit 3\n    - kill -9 $$\n    - echo last\n  SessionStart: touch never\n";
     let report = bench.stop(front);
     assert_eq!(
         drawn(&report),
-        "4 done: \"\" \"\"\n5 done: \"one\\n\" \"\"\n6 done: \"\" \"one\\ntwo\\n\"\n7 exit code 3: \"\" \"\"\n8 killed by signal 9: \"\" \"\"\n\
+        "4 done: \"\" \"\"\n5 done: \"one\\n\" \"\"\n6 done: \"\" \"one\\ntwo\\n\"\n7 exit code 3: \"\" \"\"\n\
+         8 killed by signal 9: \"\" \"\"\n\
          9 done: \"last\\n\" \"\""
     );
     assert_eq!(report.failed_critically(), None);
@@ -58,7 +60,10 @@ fn they_run_in_their_order_in_the_project_with_closed_input() {
 #[test]
 fn behind_a_critical_one_that_fails_nothing_runs() {
     let bench = Bench::new();
-    let report = bench.stop("  Stop:\n    - {command: 'true', critical: true}\n    - {command: exit 1, critical: true}\n    - touch never\n    - {command: touch never, once: true}\n");
+    let report = bench.stop(
+        "  Stop:\n    - {command: 'true', critical: true}\n    - {command: exit 1, critical: true}\n    \
+        - touch never\n    - {command: touch never, once: true}\n",
+    );
     assert_eq!(
         drawn(&report),
         "4 done: \"\" \"\"\n5 exit code 1: \"\" \"\"\n6 not run: a critical one before it failed: \"\" \"\"\n\

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -34,11 +34,12 @@ const SCRIPT: &str = include_str!("stop.sh");
 const STATE: &str = ".claude/ralph-loop.local.md";
 const SESSION: &str = "5745e48a-069b-4256-b0f9-b1c83ddda295";
 
-/// A session's folder, what its client says when it wants to stop, and who is asked.
+/// A session's folder, what its client says when it wants to stop, and what the session has taken on.
 struct Stop<'a> {
     folder: &'a Path,
     said: PathBuf,
-    state: String,
+    /// Written anew before each stop. None: it is Tribunal's own, and changes.
+    state: Option<String>,
 }
 
 /// What one hook took.
@@ -62,7 +63,8 @@ impl Took {
 impl Stop<'_> {
     /// The state as it was, so that each stop is the same one.
     fn again(&self) -> Result<()> {
-        Ok(fs::write(self.folder.join(STATE), &self.state)?)
+        let written = self.state.as_ref().map(|state| fs::write(self.folder.join(STATE), state));
+        Ok(written.transpose().map(|_| ())?)
     }
 
     fn command(&self, start: &dyn Fn() -> Command) -> Result<Command> {
@@ -108,20 +110,25 @@ impl Stop<'_> {
 
     /// Processes, itself included. None: there is no strace.
     fn processes(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
+        let traced = self.traced("clone,clone3,fork,vfork", start)?;
+        // A call that another process interrupts has two lines, and its end is on the second.
+        let is_new = |line: &&str| !line.contains("CLONE_THREAD") && !line.contains("unfinished");
+        let is_done = |line: &&str| line.contains("= ") && !line.contains("= -1");
+        Ok(traced.map(|text| 1.0 + text.lines().filter(is_new).filter(is_done).count() as f64))
+    }
+
+    /// How often it waits for the disk.
+    fn syncs(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
+        let traced = self.traced("fsync,fdatasync", start)?;
+        Ok(traced.map(|text| text.lines().filter(|line| line.contains("sync(")).count() as f64))
+    }
+
+    /// What strace says about these calls.
+    fn traced(&self, calls: &str, start: &dyn Fn() -> Command) -> Result<Option<String>> {
+        let path = self.folder.join("strace");
         let mut strace = Command::new("strace");
-        strace
-            .args(["-f", "-qq", "-e", "trace=clone,clone3,fork,vfork", "-o"])
-            .arg(self.folder.join("strace"));
-        self.counted(strace, start)?
-            .then(|| {
-                let said = fs::read_to_string(self.folder.join("strace"))?;
-                // A call that another process interrupts has two lines, and its end is on the second.
-                let begun = said
-                    .lines()
-                    .filter(|line| !line.contains("CLONE_THREAD") && !line.contains("unfinished"));
-                Ok(1.0 + begun.filter(|line| line.contains("= ") && !line.contains("= -1")).count() as f64)
-            })
-            .transpose()
+        strace.args(["-f", "-qq", "-e", &format!("trace={calls}"), "-o"]).arg(&path);
+        Ok(if self.counted(strace, start)? { Some(fs::read_to_string(path)?) } else { None })
     }
 
     /// Runs it below another program. False: there is no such program here, or it may not.
@@ -129,6 +136,12 @@ impl Stop<'_> {
         self.again()?;
         let hook = start();
         by.arg(hook.get_program()).args(hook.get_args()).current_dir(self.folder);
+        for (name, value) in hook.get_envs() {
+            match value {
+                Some(value) => by.env(name, value),
+                None => by.env_remove(name),
+            };
+        }
         by.stdin(File::open(&self.said)?).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(by.status().is_ok_and(|status| status.success()))
     }
@@ -154,16 +167,22 @@ pub fn hook(built: &Built) -> Result<Vec<Row>> {
         command
     };
     let there = ["bash", "jq", "perl", "tac"].map(is_there).iter().all(|there| *there);
+    let others = there.then_some(&theirs as &dyn Fn() -> Command);
+    let promised = Stop::new(root, Path::new("none"), Some("Done. <promise>ALL  TESTS\nPASS</promise>"))?;
+    for hook in [Some(&ours as &dyn Fn() -> Command), others].into_iter().flatten() {
+        let answer = promised.answer(hook)?;
+        ensure!(answer["decision"] != "block", "who keeps a promise may stop: {answer}");
+    }
     let mut rows = Vec::new();
     for size in sessions::SIZES {
         let session = sessions::file(&built.bench_folder(), size)?;
         for given in [true, false] {
-            let stop = Stop::new(root, &session, given)?;
-            let others = there.then_some(&theirs as &dyn Fn() -> Command);
+            let answer = given.then_some(sessions::LAST);
+            let stop = Stop::new(root, &session, answer)?;
             rows.extend(stop.compare(&format!("{}, answer {}", size.name, how(given)), &ours, others)?);
         }
     }
-    rows.extend(journal(built, root)?);
+    rows.extend(journal(root, &ours, built)?);
     if !there {
         rows.push(Row::note("stop hook in bash, jq and perl", "not compared: one of them is not here"));
     }
@@ -181,13 +200,13 @@ fn is_there(program: &str) -> bool {
 
 impl<'a> Stop<'a> {
     /// The client says it with the last answer or without.
-    fn new(folder: &'a Path, session: &Path, given: bool) -> Result<Stop<'a>> {
+    fn new(folder: &'a Path, session: &Path, answer: Option<&str>) -> Result<Stop<'a>> {
         let mut said = json!({
             "session_id": SESSION, "transcript_path": session, "cwd": folder, "hook_event_name": "Stop",
             "permission_mode": "default", "stop_hook_active": false, "background_tasks": [],
         });
-        if given {
-            said["last_assistant_message"] = sessions::LAST.into();
+        if let Some(answer) = answer {
+            said["last_assistant_message"] = answer.into();
         }
         let path = folder.join("said.json");
         fs::write(&path, said.to_string())?;
@@ -195,7 +214,7 @@ impl<'a> Stop<'a> {
             "---\nactive: true\niteration: 1\nmax_iterations: 50\ncompletion_promise: \"ALL TESTS PASS\"\n\
              session_id: \"{SESSION}\"\n---\n\nMake *all* [tests] pass.\n"
         );
-        Ok(Stop { folder, said: path, state })
+        Ok(Stop { folder, said: path, state: Some(state) })
     }
 
     fn compare(
@@ -207,9 +226,9 @@ impl<'a> Stop<'a> {
         for hook in [Some(ours), theirs].into_iter().flatten() {
             let answer = self.answer(hook)?;
             let reason = answer["reason"].as_str().unwrap_or_default();
-            if answer["decision"] != "block" || !reason.starts_with("Make *all* [tests] pass.") {
-                bail!("{name}: the session should have been sent back: {answer}");
-            }
+            let is_sent_back =
+                answer["decision"] == "block" && reason.starts_with("Make *all* [tests] pass.");
+            ensure!(is_sent_back, "{name}: the session should have been sent back: {answer}");
         }
         let (mut us, mut them) = (Took::default(), Took::default());
         for _ in 0..TURNS {
@@ -243,50 +262,41 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// The same with a loop of ours: each refusal is in the journal before it is said.
-fn journal(built: &Built, root: &Path) -> Result<Vec<Row>> {
+/// The same with a loop of ours: each refusal is in the journal before it is said. What the disk takes is counted apart.
+fn journal(root: &Path, ours: &dyn Fn() -> Command, built: &Built) -> Result<Vec<Row>> {
     fs::remove_file(root.join(STATE))?;
-    let tribunal = |words: &[&str]| {
-        let mut command = built.tribunal();
-        command.args(words).current_dir(root);
+    let mut begin = built.tribunal();
+    begin.args(["loop", "start", "--session", SESSION, "--max-iterations", "1000", "--promise", "DONE"]);
+    let begun = begin.arg("Make *all* [tests] pass.").current_dir(root).stdout(Stdio::null()).status()?;
+    ensure!(begun.success(), "no loop can be started: {begun}");
+    // Refused for ever, as far as the client is concerned.
+    let patient = || {
+        let mut command = ours();
+        command.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0");
         command
     };
-    let start = [
-        "loop",
-        "start",
-        "--session",
-        SESSION,
-        "--max-iterations",
-        "1000",
-        "--promise",
-        "DONE",
-        "Make it pass.",
-    ];
-    let started = tribunal(&start).stdout(Stdio::null()).status()?;
-    ensure!(started.success(), "no loop can be started: {started}");
-    let said = root.join("said.json");
-    let stop = || -> Result<Command> {
-        let mut command = tribunal(&["hook", "stop"]);
-        // Refused for ever, as far as the client is concerned.
-        command.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0").env_remove("CLAUDE_PROJECT_DIR");
-        command.stdin(File::open(&said)?).stderr(Stdio::null());
-        Ok(command)
-    };
+    let stop = Stop { state: None, ..Stop::new(root, Path::new("none"), Some(sessions::LAST))? };
     let mut took = Took::default();
-    let before = children()?;
-    for _ in 0..TURNS * OURS_A_TURN {
-        let begin = Instant::now();
-        let output = stop()?.output()?;
-        took.walls.push(begin.elapsed().as_secs_f64() * 1000.0);
-        took.times += 1;
-        let answer: Value =
-            serde_json::from_slice(&output.stdout).context("the hook's answer is not JSON")?;
-        ensure!(answer["decision"] == "block", "the session should have been sent back: {answer}");
+    for _ in 0..TURNS {
+        stop.measure(&patient, OURS_A_TURN, &mut took)?;
     }
-    took.cpu = children()? - before;
+    let answer = stop.answer(&patient)?;
+    ensure!(answer["decision"] == "block", "the session should have been sent back: {answer}");
+    let sync = fsync(root)?;
+    let (Figure::Ms(wall), Some(syncs)) = (took.wall()?, stop.syncs(&patient)?) else {
+        return Ok(vec![Row::note(
+            "stop hook with a journal",
+            "not measured: there is no strace to count syncs",
+        )]);
+    };
     Ok(vec![
-        Row::free("stop hook with its journal (wall)", took.wall()?),
-        Row::free("  CPU", took.cpu()),
-        Row::free("  one fsync of this disk (wall)", Figure::Ms(fsync(root)?)),
+        Row::new(
+            "stop hook with a journal, syncs apart (wall)",
+            Figure::Ms((wall - syncs * sync).max(0.0)),
+            WALL,
+        ),
+        Row::new("  CPU", took.cpu(), CPU),
+        Row::free("  syncs", Figure::Count(syncs)),
+        Row::free("  and what one of them takes here (wall)", Figure::Ms(sync)),
     ])
 }

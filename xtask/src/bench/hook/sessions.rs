@@ -63,7 +63,7 @@ fn write(path: &Path, bytes: u64) -> Result<()> {
 fn work(turn: u64) -> Vec<Value> {
     let code = "    assert_eq!(answer(\"who is \\\"assistant\\\"?\"), Ok(42)); // still red\n";
     // Most answers of tools are short, some are whole files.
-    let lines = if turn % 16 == 0 { 400 } else { 20 };
+    let lines = if turn % 16 == 15 { 400 } else { 20 };
     let result = json!([{
         "tool_use_id": format!("toolu_{turn}"), "type": "tool_result", "content": code.repeat(lines), "is_error": false,
     }]);
@@ -79,7 +79,7 @@ fn work(turn: u64) -> Vec<Value> {
         ),
         line("user", json!({"role": "user", "content": result})),
         json!({"type": "attachment", "isSidechain": false, "attachment": {"type": "todo", "items": ["a", "b"]}, "uuid": "u"}),
-        json!({"type": "api-request", "sessionId": "s", "id": format!("{turn}"), "params": {"max_tokens": 128_000, "betas": ["x", "y", "z"]}}),
+        json!({"type": "api-request", "sessionId": "s", "id": format!("{turn}"), "params": {"max_tokens": 128_000}}),
     ]
 }
 

@@ -100,7 +100,7 @@ mod tests {
                 Program::Named,
                 Program::IfThere,
                 Program::At("/usr/local/bin/tribunal".into()),
-                Program::At("/home/somebody's things/tribunal".into()),
+                Program::At("/opt/somebody's things/tribunal".into()),
                 Program::At("/opt/tribunal-1.2".into()),
                 Program::At("/opt/court".into()),
             ] {

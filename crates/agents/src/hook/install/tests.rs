@@ -75,7 +75,11 @@ fn what_is_there_is_left_and_another_path_is_brought_up_to_date() {
 
 #[test]
 fn ours_go_and_those_beside_them_stay() {
-    let text = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}, {"type": "command", "command": "/x/tribunal hook stop"}]}, {"matcher": "", "hooks": [{"command": "tribunal hook stop --client claude-code"}]}], "PreToolUse": [{"hooks": [{"command": "tribunal hook pre-tool-use"}]}], "PreCompact": []}}"#;
+    let text = concat!(
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}, {"command": "/x/tribunal hook stop"}]}, "#,
+        r#"{"matcher": "", "hooks": [{"command": "tribunal hook stop --client claude-code"}]}], "#,
+        r#""PreToolUse": [{"hooks": [{"command": "tribunal hook pre-tool-use"}]}], "PreCompact": []}}"#
+    );
     let cleared = clear(CLAUDE, text).unwrap();
     let left = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}], "PreCompact": []}}"#;
     assert_eq!(cleared, Cleared { text: Some(left.into()), removed: 3 });

@@ -320,6 +320,15 @@ fn a_gigabyte_costs_what_a_page_costs() {
 }
 
 #[test]
+fn the_answer_alone_is_found_without_the_work_before_it() {
+    let work: Vec<Value> = (0..20_000).flat_map(|turn| [call(&turn.to_string()), result()]).collect();
+    let text = lines(&[work, vec![said("last", "a")]].concat());
+    let mut file = Counting { file: Cursor::new(&text), read: 0 };
+    assert_eq!(last_answer(ClaudeCode, &mut file, ALL).unwrap().as_deref(), Some("a"));
+    assert!(file.read <= SIZES.chunk as u64, "{} of {} bytes", file.read, text.len());
+}
+
+#[test]
 fn a_line_that_begins_too_early_is_not_there() {
     let text = lines(&[said("1", "a"), said("2", "b")]);
     let last = said("2", "b").to_string().len() as u64 + 1;
@@ -420,7 +429,10 @@ proptest! {
             }
         };
         let mut file = Counting { file: Cursor::new(&text), read: 0 };
-        let tail = read_by(ClaudeCode, &mut file, at_most as u64, Sizes { chunk, longest }).unwrap();
+        let by = |until| (Sizes { chunk, longest }, until);
+        let tail = read_by(ClaudeCode, &mut file, at_most as u64, by(Until::Told)).unwrap();
+        let less = read_by(ClaudeCode, &mut Cursor::new(&text), at_most as u64, by(Until::Answer)).unwrap();
+        prop_assert_eq!(&less.answer, &tail.answer);
         let seen: Vec<&str> = seen.split('\n').filter(|line| line.len() <= longest).collect();
         prop_assert_eq!(tail, oracle(&seen.join("\n")));
         prop_assert!(file.read <= at_most as u64);
@@ -429,7 +441,7 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), chunk in 1..50usize) {
         for client in HookClient::ALL {
-            let _ = read_by(client, &mut Cursor::new(&bytes), ALL, Sizes { chunk, longest: 100 }).unwrap();
+            let _ = read_by(client, &mut Cursor::new(&bytes), ALL, (Sizes { chunk, longest: 100 }, Until::Told)).unwrap();
         }
     }
 }

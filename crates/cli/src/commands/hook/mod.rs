@@ -5,6 +5,7 @@
 //! way: no arguments parser, no settings beyond its own, no journal where no state file asks for one.
 
 mod moments;
+mod steps;
 mod stop;
 mod tools;
 
@@ -18,9 +19,13 @@ use std::{
 };
 
 use tribunal_agents::hook::{Answer, HookClient, HookEvent, Input};
-use tribunal_core::tool_guard::GuardPolicy;
 use tribunal_report::escaped;
 use tribunal_runner::{Project, session::file};
+
+use crate::{
+    context::given,
+    settings::{HookSettings, hooks_of},
+};
 
 /// What `hook` is told on its command line; here only for the help pages, since nothing may fail before it answers.
 #[derive(Debug, clap::Args)]
@@ -45,25 +50,34 @@ struct Call {
     settings: HookSettings,
 }
 
-struct HookSettings {
-    guard: GuardPolicy,
-    stale_after: Duration,
-}
-
 /// Answers, if this is a call of a hook and not of its help.
 pub(crate) fn enter(typed: &[OsString]) -> Option<ExitCode> {
     let words: Vec<String> = typed.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let (first, rest) = words.split_first()?;
-    if first != "hook" || rest.iter().any(|word| matches!(word.as_str(), "-h" | "--help")) {
+    let at = command_at(&words)?;
+    if words[at] != "hook" || words.iter().any(|word| matches!(word.as_str(), "-h" | "--help")) {
         return None;
     }
-    let answer = std::panic::catch_unwind(AssertUnwindSafe(|| answer(rest))).unwrap_or_else(|_| {
+    // What stands before the command's name is for all commands.
+    let rest: Vec<String> = words[..at].iter().chain(&words[at + 1..]).cloned().collect();
+    let answer = std::panic::catch_unwind(AssertUnwindSafe(|| answer(&rest))).unwrap_or_else(|_| {
         say("something broke that never should; the session goes on");
         "{}\n".to_string()
     });
     let mut out = stdout().lock();
     let _ = out.write_all(answer.as_bytes()).and_then(|()| out.flush());
     Some(ExitCode::SUCCESS)
+}
+
+/// Where the command's name stands: whatever else is wrong with the line, a hook answers.
+fn command_at(words: &[String]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match words.get(at)?.as_str() {
+            "-C" | "--project" | "--color" => at += 2,
+            flag if flag.starts_with('-') => at += 1,
+            _ => return Some(at),
+        }
+    }
 }
 
 /// The same through the parser: it is never reached, since [`enter`] comes first.
@@ -95,8 +109,7 @@ fn answer(words: &[String]) -> String {
         Ok(_) if std::env::var_os("TRIBUNAL_RUN").is_some() => Answer::Allow { say: None },
         Ok(input) => {
             let project = project(named.as_deref(), &input);
-            let settings =
-                HookSettings { guard: GuardPolicy::default(), stale_after: Duration::from_secs(24 * 3600) };
+            let settings = settings(&project);
             let call = Call { client, event, input, project, settings };
             call.answer()
         }
@@ -106,6 +119,14 @@ fn answer(words: &[String]) -> String {
         }
     };
     answer.render(client, event)
+}
+
+/// What holds here. A slip in the settings keeps nobody from anything.
+fn settings(project: &Project) -> HookSettings {
+    hooks_of(project.root(), &given()).unwrap_or_else(|complaint| {
+        say(&complaint.to_string());
+        HookSettings::default()
+    })
 }
 
 type Parsed = (HookEvent, HookClient, Option<PathBuf>);
@@ -123,6 +144,7 @@ fn parse(words: &[String]) -> Result<Parsed, String> {
         match word.split('=').next().unwrap_or_default() {
             "--client" => client = value("--client")?.parse()?,
             "-C" | "--project" => project = Some(PathBuf::from(value("--project")?)),
+            "--color" => drop(value("--color")?),
             "--json" => {}
             flag if flag.starts_with('-') => say(&format!("{flag} is not known here")),
             _ if event.is_none() => event = Some(word.parse()?),
@@ -133,8 +155,7 @@ fn parse(words: &[String]) -> Result<Parsed, String> {
     Ok((event, client, project))
 }
 
-/// The folder that has a state file, nearest first; else the project around. Nothing above the project counts: what lies in a
-/// folder that all share may be anybody's.
+/// The folder of the project that has a state file, nearest first; else the project around.
 fn project(named: Option<&Path>, input: &Input) -> Project {
     let here = std::env::current_dir().unwrap_or_default();
     let claude = std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
@@ -143,13 +164,14 @@ fn project(named: Option<&Path>, input: &Input) -> Project {
         Some(named) => return Project::at(here.join(named)),
         None => claude.or(said).unwrap_or(here),
     };
-    let has_one = |folder: &&Path| [file::OURS, file::THEIRS].iter().any(|name| folder.join(name).exists());
+    // From there up to the root of the project around it; what lies above is somebody else's.
     let around = Project::around(&folder);
-    let mut inside = folder.ancestors().take_while(|above| above.starts_with(around.root()));
-    match inside.find(has_one) {
-        Some(root) => Project::at(root),
-        None => around,
-    }
+    let has_one = |folder: &&Path| {
+        [file::OURS, file::THEIRS].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
+    };
+    let mut within = folder.ancestors().take_while(|folder| folder.starts_with(around.root()));
+    let found = within.find(has_one).map(Project::at);
+    found.unwrap_or(around)
 }
 
 impl Call {

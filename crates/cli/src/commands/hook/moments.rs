@@ -3,27 +3,31 @@
 use std::env;
 
 use tribunal_agents::hook::Answer;
-use tribunal_core::{session::What, view::Phase};
+use tribunal_bmad::hooks::Moment;
+use tribunal_core::{
+    session::{What, Work},
+    view::Phase,
+};
 use tribunal_runner::{
     Runner,
     mask::Masker,
-    session::{self, Look, Taken, file},
+    session::{self, Look, Taken},
 };
 use tribunal_store::Store;
 
-use super::{Call, say};
+use super::{Call, say, tools::aborted};
 use crate::commands::runs;
 
 /// Compiling the masks takes a moment: only where somebody's words go into the journal.
 pub(super) fn masked(text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
+    if text.is_empty() { String::new() } else { masker().mask(text).into_owned() }
+}
+
+pub(super) fn masker() -> Masker {
     let variables: Vec<(String, String)> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let masker = Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-    masker.mask(text).into_owned()
+    Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
 impl Call {
@@ -71,12 +75,17 @@ impl Call {
         else {
             return Answer::Allow { say: None };
         };
-        // Another tool's loop is claimed by who stops in it, as that tool does it.
-        if taken.state.session.is_empty() && taken.file == file::OURS {
-            if let Err(cause) = taken.claim(&self.project, &self.input.session, now) {
-                say(&cause.to_string());
-            }
-        } else if taken.tally.in_a_row > 0 {
+        // What no journal knows is claimed by who stops in it, as the other tool does it.
+        if taken.state.session.is_empty() && !taken.is_of_a_file_alone() {
+            return match taken.claim(&self.project, &self.input.session, now) {
+                Ok(()) => Answer::Tell { context: taken_on(&taken) },
+                Err(cause) => {
+                    say(&cause.to_string());
+                    Answer::Allow { say: None }
+                }
+            };
+        }
+        if taken.tally.in_a_row > 0 {
             taken.tally.in_a_row = 0;
             self.note(&taken, What::Noted { text: "a person spoke to the session".into() });
         }
@@ -87,12 +96,12 @@ impl Call {
     pub(super) fn session_start(&self) -> Answer {
         let mut notes = Vec::new();
         match session::look(&self.project, &self.input.session, session::now_ms(), self.stale_after()) {
-            Look::Held(taken) if taken.state.session == self.input.session => notes.push(format!(
-                "This session has taken on {}: sent back {} of at most {} so far.",
-                name(&taken),
-                taken.standing.refusals,
-                taken.standing.max_refusals
-            )),
+            Look::Held(mut taken) if taken.state.session == self.input.session => {
+                notes.push(taken_on(&taken));
+                let came = self.step_hooks(&mut taken, Moment::SessionStart);
+                notes.extend(came.aborted.map(|why| aborted(&why)));
+                notes.extend(Some(came.context).filter(|context| !context.trim().is_empty()));
+            }
             Look::Idle(why) => {
                 say(&why);
                 notes.push(why);
@@ -124,15 +133,24 @@ impl Call {
             }
         }
         let waiting: usize = all.iter().map(|(view, _)| view.waiting().count()).sum();
-        match waiting {
-            0 => {}
-            1 => notes.push("1 question waits for a person: tribunal decisions".to_string()),
-            _ => notes.push(format!("{waiting} questions wait for a person: tribunal decisions")),
+        if waiting > 0 {
+            let (questions, wait) = if waiting == 1 { ("question", "waits") } else { ("questions", "wait") };
+            notes.push(format!("{waiting} {questions} {wait} for a person: tribunal decisions"));
         }
         notes
     }
 }
 
-fn name(taken: &Taken) -> String {
-    if taken.standing.run.is_empty() { "a loop".to_string() } else { taken.standing.run.clone() }
+fn taken_on(taken: &Taken) -> String {
+    let name = if taken.standing.run.is_empty() { "a loop" } else { &taken.standing.run };
+    let mut text = format!(
+        "This session has taken on {name} of Tribunal: sent back {} of at most {} so far.",
+        taken.standing.refusals, taken.standing.max_refusals
+    );
+    if taken.standing.work == Work::Loop {
+        text.push_str(&format!(" What is to be done: {}", taken.standing.prompt));
+        let promise = taken.standing.promise.iter();
+        promise.for_each(|promise| text.push_str(&format!(" When it is true: <promise>{promise}</promise>")));
+    }
+    text
 }

@@ -1,15 +1,20 @@
 //! A session wants to stop. Decided in `core`; here is where the facts come from, and where the decision goes.
 
-use std::{env, fs::File};
+use std::{
+    env,
+    fs::{self, File},
+    io,
+};
 
 use tribunal_agents::hook::{Answer, transcript};
+use tribunal_bmad::hooks::Moment;
 use tribunal_core::session::{
     LetGo, Work,
     stop::{Client, Phase, Refusal, Verdict, decide},
 };
 use tribunal_runner::session::{self, Look, Taken};
 
-use super::{Call, say};
+use super::{Call, say, tools::aborted};
 
 /// Of a transcript's end, at most.
 const TAIL: u64 = 8 << 20;
@@ -28,15 +33,22 @@ impl Call {
             Look::Held(taken) => taken,
             Look::Idle(why) => {
                 say(&why);
-                return Answer::Allow { say: None };
+                return Answer::Allow { say: Some(format!("Tribunal: {why}")) };
             }
             Look::Nothing | Look::Anothers { .. } => return Answer::Allow { say: None },
         };
+        // A loop that waits for somebody to type something is not for who happens to stop.
+        if taken.state.session.is_empty() && !taken.is_of_a_file_alone() {
+            return Answer::Allow { say: None };
+        }
         if taken.state.session.is_empty()
             && let Err(cause) = taken.claim(&self.project, &self.input.session, now)
         {
             say(&format!("it cannot be said whose it is, so nobody is held: {cause}"));
             return Answer::Allow { say: None };
+        }
+        if let Some(why) = self.step_hooks(&mut taken, Moment::Stop).aborted {
+            return Answer::Allow { say: Some(aborted(&why)) };
         }
         let words = self.words(&taken);
         if !self.input.stop_active || words.used_tools == Some(true) {
@@ -54,7 +66,13 @@ impl Call {
     fn words(&self, taken: &Taken) -> Words {
         let given = self.input.last_answer.clone();
         let needed = given.is_none() || taken.tally.in_a_row > 0;
-        let tail = match File::open(&self.input.transcript) {
+        // A pipe would keep everybody waiting.
+        let is_special = fs::metadata(&self.input.transcript).is_ok_and(|meta| !meta.is_file());
+        let opened = match is_special {
+            true => Err(io::Error::other("it is no file")),
+            false => File::open(&self.input.transcript),
+        };
+        let tail = match opened {
             Ok(mut file) if needed => transcript::read_back(self.client, &mut file, TAIL),
             Ok(_) => Ok(transcript::Tail::default()),
             Err(_) if given.is_some() => Ok(transcript::Tail::default()),
@@ -111,7 +129,7 @@ fn next(taken: &Taken, why: LetGo) -> String {
         (Work::Loop, _) => format!(" It waits for you: tribunal decisions {run}.D1"),
         (Work::Review, LetGo::Over) => format!(" tribunal status {run}"),
         (Work::Review, _) => match taken.standing.run_is {
-            Phase::UnderWay => format!(" Reviewers are still at work: tribunal status {run}"),
+            Phase::UnderWay | Phase::Died => format!(" How it stands: tribunal status {run}"),
             _ => format!(" Its {} open findings wait for you: tribunal decisions", taken.standing.open_count),
         },
     }

@@ -3,9 +3,13 @@
 //! A session that has taken something on is held to all guards that are set; any other one is only kept from Tribunal's own
 //! files. What guards protect is checked again from outside, so what they do not understand they let pass.
 
-use std::{env, path::Path};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use tribunal_agents::hook::{Answer, tools::tool_use};
+use tribunal_bmad::hooks::Moment;
 use tribunal_core::{
     session::What,
     settings::Settings,
@@ -16,12 +20,22 @@ use tribunal_core::{
 use tribunal_runner::session::{Taken, file};
 use tribunal_store::Store;
 
-use super::{Call, moments::masked};
+use super::{Call, moments::masked, steps::Came};
+
+/// Settings that a session which has taken something on does not change.
+const HOLDING: [&str; 6] = [
+    "tribunal.yaml",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".codex/hooks.json",
+    ".codex/config.toml",
+    ".github/hooks/",
+];
 
 impl Call {
     pub(super) fn pre_tool_use(&self) -> Answer {
         let Some(tool) = &self.input.tool else { return Answer::Allow { say: None } };
-        let taken = self.taken();
+        let mut taken = self.taken();
         if taken.is_none() && !self.project.home().exists() {
             return Answer::Allow { say: None };
         }
@@ -32,7 +46,10 @@ impl Call {
         };
         let place = Place::of(self, taken.as_deref(), policy, used.folder.as_deref());
         match check(policy, &place.ground(taken.is_some()), &used.tool_use()) {
-            None => Answer::Allow { say: None },
+            None => match taken.as_mut().map(|taken| self.step_hooks(taken, Moment::PreToolUse)) {
+                Some(Came { aborted: Some(why), .. }) => Answer::Deny { reason: aborted(&why) },
+                _ => Answer::Allow { say: None },
+            },
             Some(denied) => {
                 if let Some(taken) = &taken {
                     let reason = masked(&denied.reason);
@@ -45,12 +62,22 @@ impl Call {
 
     pub(super) fn post_tool_use(&self) -> Answer {
         if let (Some(mut taken), Some(tool)) = (self.taken(), &self.input.tool) {
-            taken.tally.in_a_row = 0;
+            // What a sub-agent does is not known to end the client's count.
+            if self.input.agent.is_empty() {
+                taken.tally.in_a_row = 0;
+            }
             taken.tally.tools += 1;
             self.note(&taken, What::Used { tool: tool.name.clone() });
+            let came = self.step_hooks(&mut taken, Moment::PostToolUse);
+            return Answer::Allow { say: came.aborted.map(|why| aborted(&why)) };
         }
         Answer::Allow { say: None }
     }
+}
+
+/// What is said when a critical hook has ended a step.
+pub(super) fn aborted(why: &str) -> String {
+    format!("Tribunal: this step is over, {why}. A person has to look at it: tribunal decisions")
 }
 
 /// Where a tool would be used.
@@ -70,7 +97,11 @@ impl Place {
             |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).display().to_string();
         let root = call.project.root();
         let cwd = Path::new(&call.input.cwd).join(folder.unwrap_or_default());
-        let mut own: Vec<String> = [".tribunal/", file::OURS, file::THEIRS].map(String::from).to_vec();
+        let mut own: Vec<String> = [".tribunal/", file::OURS].map(String::from).to_vec();
+        if taken.is_some() {
+            // What holds it, and what it is measured by.
+            own.extend(HOLDING.map(String::from));
+        }
         let (mut subject, mut change) = (Vec::new(), false);
         if let Some(settings) = taken.and_then(|taken| pinned(call, taken)) {
             own.push(format!("{}/", settings.reviews));
@@ -89,7 +120,7 @@ impl Place {
             subject,
             change,
             own,
-            scratch: vec![env::temp_dir().display().to_string()],
+            scratch: scratch(),
         }
     }
 
@@ -105,6 +136,16 @@ impl Place {
             session_bound,
         }
     }
+}
+
+/// Where every session may write: the system's temporary folder, and what clients keep of plans and memory.
+fn scratch() -> Vec<String> {
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let config = env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let claude = config.or_else(|| home.map(|home| home.join(".claude")));
+    let kept = claude.iter().flat_map(|claude| ["plans", "projects", "todos"].map(|name| claude.join(name)));
+    let all = [env::temp_dir()].into_iter().chain(kept);
+    all.map(|folder| folder.canonicalize().unwrap_or(folder).display().to_string()).collect()
 }
 
 /// What the run is pinned to whose findings the session has taken on.

@@ -17,8 +17,9 @@ const LINES: [(&str, &str); 2] = [
     (".tribunal/", ".tribunal/journal"),
     (".claude/review-loop-state.yaml", ".claude/review-loop-state.yaml"),
 ];
-/// It has a path of this machine in it. Claude Code ignores it where it makes it itself.
-const OWN_SETTINGS: &str = ".claude/settings.local.json";
+/// They may have a path of this machine in them, and colleagues without Tribunal would be bothered.
+const OWN_SETTINGS: [&str; 3] =
+    [".claude/settings.local.json", ".codex/hooks.json", ".github/hooks/tribunal.json"];
 
 pub(super) fn set(plan: &mut Plan, project: &Project) -> Result<(), Complaint> {
     let old = read(project, FILE)?;
@@ -28,9 +29,12 @@ pub(super) fn set(plan: &mut Plan, project: &Project) -> Result<(), Complaint> {
     if old.is_none() && !in_git {
         return Ok(());
     }
-    let makes_own = plan.edits.iter().any(|edit| edit.path == OWN_SETTINGS && edit.old.is_none());
+    // What is to be shared asks whether Tribunal is there.
+    let is_shared = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains("command -v"));
+    let made = plan.edits.iter().filter(|edit| edit.old.is_none() && !is_shared(&edit.new));
+    let own = made.filter_map(|edit| OWN_SETTINGS.into_iter().find(|own| edit.path == *own));
     let mut lines = LINES.to_vec();
-    lines.extend(makes_own.then_some((OWN_SETTINGS, OWN_SETTINGS)));
+    lines.extend(own.map(|own| (own, own)));
     let ignored = edits::ignored(project, &lines.iter().map(|(_, file)| *file).collect::<Vec<_>>());
     let missing = lines.iter().filter(|(_, file)| !ignored.iter().any(|known| known == file));
     let missing: Vec<&str> = missing.map(|(line, _)| *line).collect();

@@ -8,7 +8,6 @@ use std::{
     collections::BTreeSet,
     io::{Write, stderr},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use clap::ValueEnum;
@@ -23,7 +22,7 @@ use tribunal_core::{
 use tribunal_report::{Mode, escaped, tables::Standing};
 use tribunal_runner::{Project, session, subject};
 
-use super::runs;
+use super::{loops, runs};
 use crate::{
     agent_session,
     complaint::Complaint,
@@ -207,7 +206,10 @@ fn session(fixing: &Fixing, jobs: &mut [Prepared], context: &Context) -> Result<
             .todo("or let fixers repair: leave --in-session out")
     })?;
     job.resolved.settings.tasks.writing.in_session = true;
-    session::make_room(&job.project, &session, Duration::from_secs(24 * 3600))?;
+    if !loops::is_installed(&job.project) {
+        writeln!(stderr(), "[W] no stop hook of Tribunal is set up here, so nobody is held: tribunal init")?;
+    }
+    session::make_room(&job.project, &session, loops::stale_after(&job.project)?)?;
     Ok(Some(session))
 }
 
