@@ -3,7 +3,7 @@
 use std::{
     io,
     os::{
-        fd::{AsRawFd, BorrowedFd, RawFd},
+        fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
         unix::net::UnixStream as StdStream,
     },
     path::Path,
@@ -12,15 +12,12 @@ use std::{
 };
 
 use rustix::{
-    io::{FdFlags, fcntl_setfd},
+    io::{FdFlags, fcntl_setfd, write},
     process::{Pid, Signal, kill_process_group, setsid},
 };
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    net::{
-        UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    io::{AsyncBufReadExt, BufReader, Lines},
+    net::UnixStream,
     process::Child,
     time::timeout,
 };
@@ -43,7 +40,11 @@ pub(crate) struct Tree {
 }
 
 enum Hold {
-    Line { words: Lines<BufReader<OwnedReadHalf>>, orders: OwnedWriteHalf },
+    /// The same line twice. Orders are written as to a file: sandboxes of clients (Codex) let nobody send on a socket.
+    Line {
+        words: Lines<BufReader<UnixStream>>,
+        orders: OwnedFd,
+    },
     Group(Group),
 }
 
@@ -92,8 +93,8 @@ impl Tree {
         in_own_session(&mut build, left_open);
         let child = spawn(build, command)?;
         drop(theirs);
-        let (words, orders) = UnixStream::from_std(ours).map_err(failed)?.into_split();
-        let mut words = BufReader::new(words).lines();
+        let orders = OwnedFd::from(ours.try_clone().map_err(failed)?);
+        let mut words = BufReader::new(UnixStream::from_std(ours).map_err(failed)?).lines();
         // The first word says whether the program could be started. Silence: the keeper was killed before it could say
         // anything, and is lost with whatever it had started.
         let first = words.next_line().await.ok().flatten();
@@ -134,7 +135,8 @@ impl Tree {
     pub async fn end(&mut self) {
         match &mut self.hold {
             Hold::Line { orders, .. } => {
-                let _ = orders.write_all(b"end\n").await;
+                // One order in all, so there is always room for it. If it fails, the keeper has ended.
+                let _ = write(orders, b"end\n");
             }
             Hold::Group(group) => {
                 group.signal(Signal::TERM);

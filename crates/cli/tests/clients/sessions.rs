@@ -98,7 +98,10 @@ fn client(bench: &Bench, client: Client, prompt: &str) -> Command {
         }
         Client::Codex => command
             .args(["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "--json"])
-            .args(["-s", "danger-full-access", prompt]),
+            // In its sandbox, which would else leave its marks in the folder that all tests share.
+            .args(["-c", "sandbox_workspace_write.exclude_slash_tmp=true"])
+            .args(["-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"])
+            .args(["-s", "workspace-write", prompt]),
     };
     command
 }

@@ -2,11 +2,11 @@
 
 use std::{
     ffi::OsString,
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::{self, Read, Write},
     os::{
         fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
-        unix::{net::UnixStream, process::CommandExt},
+        unix::process::CommandExt,
     },
     process::{Command, ExitCode},
     time::{Duration, Instant},
@@ -37,7 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// `NAME LINE LOCKS GRACE FILES PROGRAM [ARGUMENT…]`
 struct Order {
-    line: UnixStream,
+    /// Read and written as a file: sandboxes of clients (Codex) let nobody send on a socket, not even on a pair like this one.
+    line: File,
     _locks: Vec<OwnedFd>,
     grace: Duration,
     files: Option<u64>,
@@ -69,7 +70,7 @@ impl Order {
         let locks = locks.split(',').filter_map(|number| inherited(number.parse().ok()?));
         Some(Order {
             _locks: locks.collect(),
-            line: UnixStream::from(inherited(line)?),
+            line: File::from(inherited(line)?),
             grace,
             files,
             program: words.next()?,
@@ -93,7 +94,7 @@ fn inherited(number: RawFd) -> Option<OwnedFd> {
 }
 
 struct Keeper {
-    line: UnixStream,
+    line: File,
     /// Held, not used: they are let go of when we end.
     _locks: Vec<OwnedFd>,
     grace: Duration,
