@@ -367,7 +367,7 @@ fn without_the_clients_own_word_the_end_of_the_transcript_counts() {
     sandbox.write(THEIRS, &ralph("go", "DONE"));
     let (said, err) =
         answer(&sandbox, "stop", &json!({ "session_id": "s1", "transcript_path": "/nowhere.jsonl" }));
-    assert_eq!(said["decision"], "block", "without a word there is no promise; the limit ends it: {err}");
+    assert_eq!(said["decision"], Value::Null, "who cannot be heard is not held: {err}");
     assert!(err.contains("/nowhere.jsonl cannot be read"), "{err}");
 }
 

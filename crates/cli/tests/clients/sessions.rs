@@ -35,7 +35,7 @@ with_each_client!(
     a_broken_journal_holds_nobody,
     broken_settings_hold_nobody,
     without_a_transcript_the_clients_own_word_counts,
-    without_any_word_of_a_session_it_is_let_go_at_the_limit,
+    without_any_word_of_a_session_it_is_free,
     what_is_guarded_is_kept_and_the_model_reads_why,
 );
 
@@ -523,8 +523,8 @@ fn without_a_transcript_the_clients_own_word_counts(who: Client) {
     assert_eq!(taken(&bench)["let_go"], "complete");
 }
 
-/// Then nothing that it says is heard, and the limit lets it go.
-fn without_any_word_of_a_session_it_is_let_go_at_the_limit(who: Client) {
+/// Who cannot be heard can say neither that it is done nor that it is blocked.
+fn without_any_word_of_a_session_it_is_free(who: Client) {
     let bench = project(
         who,
         [
@@ -533,13 +533,8 @@ fn without_any_word_of_a_session_it_is_let_go_at_the_limit(who: Client) {
         ],
     );
     without(&bench, who, &format!(r#"{NO_TRANSCRIPT}; s/"last_assistant_message"/"lost"/"#));
-    assert_eq!(talk(&bench, who, "Please loop.").answer, "<promise>OVER</promise>");
-    let taken = taken(&bench);
-    assert_eq!(
-        [&taken["refusals"], &taken["let_go"]],
-        [&Value::from(3), &Value::from("refusals")],
-        "{taken}"
-    );
+    assert_eq!(talk(&bench, who, "Please loop.").answer, "Begun.");
+    assert_eq!(taken(&bench)["refusals"], 0);
     let said = fs::read_to_string(bench.sandbox.home().join("said")).unwrap();
     assert!(said.contains("/nowhere cannot be read"), "{said}");
 }

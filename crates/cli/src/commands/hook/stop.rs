@@ -50,7 +50,8 @@ impl Call {
         if let Some(why) = self.step_hooks(&mut taken, Moment::Stop).aborted {
             return Answer::Allow { say: Some(aborted(&why)) };
         }
-        let words = self.words(&taken);
+        // Whoever cannot be heard cannot say that it is done, nor that it is blocked.
+        let Some(words) = self.words(&taken) else { return Answer::Allow { say: None } };
         if !self.input.stop_active || words.used_tools == Some(true) {
             taken.tally.in_a_row = 0;
         }
@@ -62,8 +63,8 @@ impl Call {
         }
     }
 
-    /// From the client itself, else from what it wrote down.
-    fn words(&self, taken: &Taken) -> Words {
+    /// From the client itself, else from what it wrote down. None: neither can be had.
+    fn words(&self, taken: &Taken) -> Option<Words> {
         let given = self.input.last_answer.clone();
         // A pipe would keep everybody waiting.
         let is_special = fs::metadata(&self.input.transcript).is_ok_and(|meta| !meta.is_file());
@@ -80,15 +81,19 @@ impl Call {
             Err(_) if given.is_some() => Ok(transcript::Tail::default()),
             Err(cause) => Err(cause),
         };
-        let tail = tail.unwrap_or_else(|cause| {
-            say(&format!("the transcript {} cannot be read: {cause}", self.input.transcript));
-            transcript::Tail::default()
-        });
+        let tail = match tail {
+            Ok(tail) => tail,
+            Err(cause) => {
+                let path = &self.input.transcript;
+                say(&format!("the transcript {path} cannot be read, so nobody is held: {cause}"));
+                return None;
+            }
+        };
         // A file that is behind tells of an earlier refusal.
         let last = format!("sent back {} of", taken.standing.refusals);
         let current = tail.refusal.as_ref().is_some_and(|refusal| refusal.contains(&last));
         let used_tools = tail.tools_since_refusal.filter(|_| current);
-        Words { answer: given.or(tail.answer).unwrap_or_default(), used_tools }
+        Some(Words { answer: given.or(tail.answer).unwrap_or_default(), used_tools })
     }
 
     fn refuse(&self, taken: &mut Taken, refusal: Refusal, now: u64) -> Answer {
