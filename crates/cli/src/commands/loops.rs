@@ -181,7 +181,7 @@ fn check_step(project: &Project, step: &Path, context: &Context) -> Result<Strin
     let text = tribunal_runner::subject::load(project.root(), &relative)?;
     let hooks = tribunal_bmad::hooks::read(&relative, &text);
     if let Some(problem) = hooks.problems.first() {
-        return Err(Complaint::usage(format!("{relative}: {}", problem.what)).why("No loop was started."));
+        return Err(Complaint::usage(problem.to_string()).why("No loop was started."));
     }
     if hooks.all.is_empty() {
         return Err(Complaint::usage(format!("{relative} has no hooks in its front matter"))
