@@ -33,6 +33,8 @@ const OUTLINE: &str = "
     WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
                    'decision_posted', 'decision_answered', 'file_written', 'confidence_calculated')
     ORDER BY run, seq";
+/// Of what a short-lived writer leaves unmoved.
+const FEW_PAGES: u32 = 12;
 pub(crate) const BUSY: Duration = Duration::from_secs(30);
 
 const TO_GO_ON: &str = "
@@ -159,6 +161,8 @@ impl Store {
         let write = || -> rusqlite::Result<Vec<Written>> {
             self.reader.pragma_update(None, "query_only", false)?;
             self.reader.pragma_update(None, "synchronous", "FULL")?;
+            // Whoever opens it next alone reads all that is not yet moved: that must stay little.
+            self.reader.pragma_update(None, "wal_autocheckpoint", FEW_PAGES)?;
             commit(&self.reader, &[batch])
         };
         let written = write();
