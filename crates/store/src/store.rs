@@ -33,8 +33,8 @@ const OUTLINE: &str = "
     WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
                    'decision_posted', 'decision_answered', 'file_written', 'confidence_calculated')
     ORDER BY run, seq";
-/// Of what a short-lived writer leaves unmoved.
-const FEW_PAGES: u32 = 12;
+/// More than this a short-lived writer does not leave unmoved.
+const LONG_LOG: u64 = 64 << 10;
 pub(crate) const BUSY: Duration = Duration::from_secs(30);
 
 const TO_GO_ON: &str = "
@@ -161,14 +161,24 @@ impl Store {
         let write = || -> rusqlite::Result<Vec<Written>> {
             self.reader.pragma_update(None, "query_only", false)?;
             self.reader.pragma_update(None, "synchronous", "FULL")?;
-            // Whoever opens it next alone reads all that is not yet moved: that must stay little.
-            self.reader.pragma_update(None, "wal_autocheckpoint", FEW_PAGES)?;
             commit(&self.reader, &[batch])
         };
         let written = write();
+        self.keep_short();
         let _ = self.reader.pragma_update(None, "query_only", true);
         let mut written = written.map_err(|cause| self.database(cause))?;
         written.pop().unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    /// Whoever opens the journal next, alone, reads all that was written and not yet moved into it: that must stay little. If
+    /// somebody else has it open, they need not, and are not waited for.
+    fn keep_short(&self) {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        if fs::metadata(log).is_ok_and(|meta| meta.len() > LONG_LOG) {
+            let _ = self.reader.busy_timeout(Duration::ZERO);
+            let _ = self.reader.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
     }
 
     /// A run's entries after number `after`, in order.
