@@ -79,6 +79,8 @@ fn a_full_process_table_is_the_environment_s_fault() {
         assert!(!ran.out.contains("This is a bug"), "{processes}: {}", ran.out);
         // With room for some, those work and the others' places are marked incomplete.
         let for_none = ran.out.contains("no reviewer answered") || ran.out.contains("[!]");
+        // Where somebody could work for a while, how it ends depends on when there was room.
+        let for_none = for_none && !ran.out.contains(" raised ");
         if for_none && ran.out.contains("has no room for another") {
             assert_eq!(ran.code, Some(5), "{processes}: {}", ran.out);
             seen.push(processes);
