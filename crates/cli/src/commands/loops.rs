@@ -86,9 +86,6 @@ fn times() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=i64::from(UPPER_BOUND))
 }
 
-/// As long as nothing sets it otherwise.
-const STALE: Duration = Duration::from_secs(24 * 3600);
-
 fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let session = match (start.session, start.next) {
@@ -303,7 +300,7 @@ fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
             }
         }
     }
-    if let Some(taken) = held_by_file_alone(&project) {
+    if let Some(taken) = held_by_file_alone(&project, stale_after(&project)?) {
         let whose = if taken.state.session.is_empty() { "nobody yet" } else { &taken.state.session };
         let text = format!(
             "{}  session {whose} · sent back {} of at most {} · no journal knows of it",
@@ -349,13 +346,13 @@ fn session_of_file(project: &Project) -> Option<file::State> {
 }
 
 /// What a state file says that no journal knows of.
-fn held_by_file_alone(project: &Project) -> Option<Box<Taken>> {
+fn held_by_file_alone(project: &Project, stale: Duration) -> Option<Box<Taken>> {
     for name in [file::OURS, file::THEIRS] {
         let Ok(text) = std::fs::read_to_string(project.root().join(name)) else { continue };
         let Ok(state) = file::State::read(&text) else { continue };
         if state.run.is_none()
             && state.active
-            && let Look::Held(taken) = session::look(project, &state.session, session::now_ms(), STALE)
+            && let Look::Held(taken) = session::look(project, &state.session, session::now_ms(), stale)
         {
             return Some(taken);
         }
@@ -365,6 +362,7 @@ fn held_by_file_alone(project: &Project) -> Option<Box<Taken>> {
 
 fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
+    let stale = stale_after(&project)?;
     let mut free = Vec::new();
     for name in [file::OURS, file::THEIRS] {
         let Ok(text) = std::fs::read_to_string(project.root().join(name)) else { continue };
@@ -376,7 +374,7 @@ fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
             continue;
         }
         let session = state.map(|state| state.session).unwrap_or_default();
-        match session::look(&project, &session, session::now_ms(), STALE) {
+        match session::look(&project, &session, session::now_ms(), stale) {
             Look::Held(mut taken) if taken.file == name => {
                 taken.let_go(&project, LetGo::Person, "tribunal loop cancel", session::now_ms())?;
                 free.push(named.unwrap_or_else(|| name.to_string()));

@@ -326,6 +326,7 @@ fn a_ralph_loop_is_understood() {
             && sandbox.read(THEIRS).contains("session_id: \"s1\"")
     );
     assert_eq!(refused(&sandbox, &stops("s2", "")), None, "it is the first one's now");
+    assert_eq!(refused(&sandbox, &stops("", "")), None, "nobody knows whose that is");
     assert!(refused(&sandbox, &stops("s1", "as `<promise>all [x] * done</promise>` said")).is_some());
     assert_eq!(refused(&sandbox, &stops("s1", "so:\n<promise>\n all [x]  * done\n</promise>\nbye")), None);
     assert!(!sandbox.path(THEIRS).exists());

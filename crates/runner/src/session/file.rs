@@ -174,8 +174,6 @@ pub struct Shown {
     pub confidence: Option<u32>,
     pub target_confidence: Option<u32>,
     pub max_failures: u32,
-    pub error_history: Vec<String>,
-    pub output_hashes: Vec<String>,
 }
 
 /// Counts that change while the file is there.
@@ -214,9 +212,6 @@ pub fn render(run: &RunId, bound: &Bound, shown: &Shown, counted: &Counted, now:
         Work::Review => "review",
     };
     let percent = |value: Option<u32>| value.map_or("null".to_string(), |value| value.to_string());
-    let list = |items: &[String]| -> String {
-        format!("[{}]", items.iter().map(|item| quoted(item)).collect::<Vec<_>>().join(", "))
-    };
     let count = |name: &str| {
         let values = counted.values(now);
         values.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value).unwrap_or_default()
@@ -259,8 +254,9 @@ pub fn render(run: &RunId, bound: &Bound, shown: &Shown, counted: &Counted, now:
         String::new(),
         format!("consecutive_failures: {}", count("consecutive_failures")),
         format!("total_failures: {}", count("total_failures")),
-        format!("error_history: {}", list(&shown.error_history)),
-        format!("output_hashes: {}", list(&shown.output_hashes)),
+        // For tools that look for them; errors and outputs themselves are in the journal.
+        "error_history: []".into(),
+        "output_hashes: []".into(),
         format!("max_consecutive_failures: {}", shown.max_failures),
         String::new(),
         format!("started_at: {}", quoted(now)),

@@ -176,6 +176,10 @@ fn project(named: Option<&Path>, input: &Input) -> Project {
 
 impl Call {
     fn answer(&self) -> Answer {
+        // Who does not say which session it is cannot be told from any other.
+        if self.input.session.is_empty() {
+            return Answer::Allow { say: None };
+        }
         match self.event {
             HookEvent::Stop => self.stop(),
             // Who works for a session is never held for it.
