@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::{
-    brief::{Content, Minutes, Patch},
+    brief::{Content, Minutes},
     confidence::Confidence,
+    counts::Counts,
     decision::Decision,
     event::Summary,
     fault::Fault,
+    files::Patch,
     finding::Finding,
     ids::{AgentName, FindingId, Hash, Key, RunId},
     level::{Level, Role},
@@ -18,7 +20,6 @@ use tribunal_core::{
     settings::DriverSpec,
     stamp::Stamp,
     subject::Subject,
-    view::Counts,
 };
 use tribunal_report::{escaped_json, tables::Standing};
 
@@ -62,7 +63,7 @@ impl RunRow {
             rounds: view.rounds,
             findings: view.counts(),
             confidence: view.confidence.clone(),
-            tracker: view.tracker().map(String::from),
+            tracker: view.tracker.clone(),
             last: view.summary().cloned(),
             awaits: view
                 .awaited()

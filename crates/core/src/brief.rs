@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     client::Size,
     context::Context,
-    effect::Stray,
+    files::{Patch, Stray},
     finding::{Evidence, Finding, Severity},
     ids::{AgentName, FindingId, Hash, Key},
     level::{Role, words},
@@ -380,17 +380,6 @@ pub struct AgentReply {
     /// The talk, if the client kept it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<Session>>,
-}
-
-/// What a fixer changed in its copy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Patch {
-    /// Hash of the changed files' names and new contents: what is landed must be this.
-    pub hash: Hash,
-    /// Relative paths.
-    pub files: Vec<String>,
-    /// The difference as people read it, masked, as a blob.
-    pub diff: Hash,
 }
 
 #[cfg(test)]

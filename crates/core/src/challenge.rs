@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     brief::Holds,
-    finding::{Dismissal, Evidence, Finding, Raiser, Severity, Status},
+    finding::{Evidence, Finding, Raiser, Severity, Status},
     ids::AgentName,
     level::words,
     settings::Settings,
@@ -35,13 +35,6 @@ use crate::{
 pub const AT_ONCE: u32 = 2;
 /// How many are heard about one finding, at most.
 pub const MOST: u32 = 3;
-
-/// How the note on a finding begins that stays, one severity down.
-pub const IN_DOUBT: &str = "in doubt, taken as";
-/// How the note on a finding begins to which a person has given another severity.
-pub const WEIGHED: &str = "a person calls it";
-/// The note on something critical that a person has to decide.
-pub const NO_AGREEMENT: &str = "challengers do not agree on something critical";
 
 /// What one challenger said of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -155,15 +148,7 @@ fn words_of(voices: &[Voice], with: impl Fn(Holds) -> bool) -> String {
 
 /// What challengers brought about, in the words of the finding's history. None: it was upheld, or nobody disputed it.
 pub fn told(finding: &Finding) -> Option<&str> {
-    let refuted = Status::Dismissed { why: Dismissal::Invalid };
-    let ruled = |at: usize| {
-        let step = &finding.history[at];
-        // What follows a fixer's turn may be a fixer's words.
-        let after_a_fixer = at > 0 && finding.history[at - 1].status == Status::Assigned;
-        let words = step.note.starts_with(IN_DOUBT) || step.note.starts_with(NO_AGREEMENT);
-        step.status == refuted || (words && !after_a_fixer)
-    };
-    (0..finding.history.len()).find(|at| ruled(*at)).map(|at| finding.history[at].note.as_str())
+    finding.history.iter().find(|step| step.cause.is_by_challengers()).map(|step| step.note.as_str())
 }
 
 #[cfg(test)]
@@ -171,6 +156,7 @@ mod tests {
     use alloc::vec;
 
     use super::*;
+    use crate::finding::{Cause, Dismissal, Transition};
     use Holds::{Ambiguous, Invalid, Valid};
 
     fn voices(of: &[Holds]) -> Vec<Voice> {
@@ -242,7 +228,7 @@ mod tests {
 
     #[test]
     fn of_a_finding_is_told_what_challengers_changed_and_nothing_else() {
-        let told_of = |steps: &[(Status, &str)]| {
+        let told_of = |steps: &[(Status, Cause, &str)]| {
             let mut finding = crate::finding::Finding {
                 id: crate::ids::FindingId(1),
                 severity: Severity::High,
@@ -257,21 +243,25 @@ mod tests {
                 maybe_same_as: None,
                 history: vec![],
             };
-            for (status, note) in steps {
-                finding.move_to(status.clone(), crate::stamp::Stamp::default(), *note);
+            for (status, cause, note) in steps {
+                let transition = Transition::new(status.clone(), *cause, *note);
+                finding.apply(transition, crate::stamp::Stamp::default());
             }
             told(&finding).map(String::from)
         };
-        let (invalid, ungrounded) = (Dismissal::Invalid, Dismissal::Ungrounded);
-        let (open, fixed) = ((Status::Open, "raised"), (Status::Fixed, "done"));
-        let doubt = format!("{IN_DOUBT} low; 2 of 2 challengers");
-        assert_eq!(told_of(&[open.clone(), (Status::Open, &doubt), fixed.clone()]), Some(doubt.clone()));
-        assert_eq!(
-            told_of(&[open.clone(), (Status::Dismissed { why: invalid }, "2 of 3")]),
-            Some("2 of 3".into())
-        );
-        assert_eq!(told_of(&[(Status::Dismissed { why: ungrounded }, "not there")]), None);
-        assert_eq!(told_of(&[open, fixed]), None);
+        let dismissed = |why| Status::Dismissed { why };
+        let raised = (Status::Open, Cause::Raised, "raised");
+        let fixed = (Status::Fixed, Cause::Repaired, "done");
+        let doubt = (Status::Open, Cause::InDoubt, "low now; 2 of 2 challengers");
+        assert_eq!(told_of(&[raised.clone(), doubt.clone(), fixed.clone()]), Some(doubt.2.into()));
+        let refuted = (dismissed(Dismissal::Invalid), Cause::Refuted, "2 of 3");
+        assert_eq!(told_of(&[raised.clone(), refuted]), Some("2 of 3".into()));
+        let ungrounded = (dismissed(Dismissal::Ungrounded), Cause::Ungrounded, "not there");
+        assert_eq!(told_of(&[ungrounded]), None);
+        // The words of a fixer are not those of challengers.
+        let blocked =
+            (Status::Blocked { decision: crate::ids::DecisionId::new("D1") }, Cause::FixerBlocked, doubt.2);
+        assert_eq!(told_of(&[raised, blocked, fixed]), None);
     }
 
     #[test]

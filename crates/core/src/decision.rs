@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    brief::Patch,
-    effect::Stray,
+    files::{Patch, Stray},
     ids::{DecisionId, FindingId, Hash, Key},
 };
 
@@ -66,6 +65,20 @@ pub struct Answer {
     pub note: String,
 }
 
+/// What stands for an answer where the question was withdrawn. No decision offers it, so nobody can choose it.
+const WITHDRAWN: &str = "withdrawn";
+
+impl Answer {
+    /// Nobody needs to answer any more.
+    pub fn withdrawn(note: impl Into<String>) -> Answer {
+        Answer { choice: WITHDRAWN.into(), note: note.into() }
+    }
+
+    pub fn is_withdrawn(&self) -> bool {
+        self.choice == WITHDRAWN
+    }
+}
+
 impl Decision {
     pub fn blocked(id: DecisionId, finding: FindingId, question: String) -> Decision {
         let choices = choices(&[
@@ -99,10 +112,11 @@ impl Decision {
         }
     }
 
-    /// `patch`: whose work it is, and the work.
+    /// `by`: the task that made it.
     pub fn patch(
         id: DecisionId,
-        (by, patch): (&Key, &Patch),
+        by: &Key,
+        patch: &Patch,
         findings: Vec<FindingId>,
         question: String,
     ) -> Decision {

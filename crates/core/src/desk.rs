@@ -24,7 +24,7 @@ use core::{
 };
 
 use crate::{
-    effect::{Effect, Reply},
+    effect::{Effect, EffectKind, Reply},
     event::{Draft, Entry, Event},
     host::{Host, Parked, Pending},
     ids::{Hash, Key},
@@ -44,6 +44,8 @@ pub enum Divergence {
     NotAskedAgain { recorded: String },
     #[error("there is a reply to `{key}`, which was not asked")]
     ReplyWithoutAsk { key: Key },
+    #[error("`{key}` asked for `{asked}` and has a reply to `{replied}`")]
+    WrongReply { key: Key, asked: EffectKind, replied: EffectKind },
     #[error("`{key}` was asked twice in one stretch")]
     KeyTwice { key: Key },
     #[error("`{key}` cannot be written: {cause}")]
@@ -133,6 +135,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct Slot {
+    kind: EffectKind,
     /// Taken when the host is told to perform it.
     effect: Option<Effect>,
     recorded: bool,
@@ -250,6 +253,10 @@ impl Inner {
         let Some(slot) = self.slots.get_mut(key) else {
             return Err(Divergence::ReplyWithoutAsk { key: key.clone() });
         };
+        if slot.kind != reply.kind() {
+            let (asked, replied) = (slot.kind, reply.kind());
+            return Err(Divergence::WrongReply { key: key.clone(), asked, replied });
+        }
         slot.effect = None;
         slot.reply = Some(reply);
         self.now = at;
@@ -296,7 +303,9 @@ impl Inner {
             effect: effect.clone(),
         };
         let recorded = self.emit(Draft { id: format!("{}:started:{key}", self.stretch), event });
-        self.slots.insert(key.clone(), Slot { effect: Some(effect), recorded, reply: None, waker: None });
+        let kind = effect.kind();
+        self.slots
+            .insert(key.clone(), Slot { kind, effect: Some(effect), recorded, reply: None, waker: None });
         Ok(())
     }
 }
@@ -310,7 +319,7 @@ pub fn finished(key: &Key, stretch: u32, reply: Reply) -> Draft {
 }
 
 impl Host for Desk {
-    fn perform(&self, key: Key, effect: Effect) -> Pending<'_, Reply> {
+    fn start(&self, key: Key, effect: Effect) -> Pending<'_, Reply> {
         let mut inner = self.inner.borrow_mut();
         if inner.parked.is_none()
             && let Err(divergence) = inner.start(&key, effect)

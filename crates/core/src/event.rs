@@ -1,9 +1,6 @@
 //! The journal's vocabulary: facts, owned and versioned. Everything people are shown is derived from these.
 //!
-//! Format history (`v` of an [`Entry`]):
-//! - 1: the first. Added since, without a new number, since older entries still read: `confidence_calculated`,
-//!   `challenger_answered`, `finding_ruled`; the effect `await_reset`, a task's `size`, `budget` and `session`, an answer's
-//!   `session`, more kinds of faults, `notional` beside costs; `session`, the effect `take_in`.
+//! The version of an [`Entry`] (`v`) begins at 1; until the first release the format changes without a new number.
 
 use alloc::{
     format,
@@ -17,18 +14,19 @@ use serde::{Deserialize, Serialize};
 use crate::{
     challenge::{Ruled, Voice},
     confidence::Confidence,
+    counts::Counts,
     decision::{Answer, Decision},
-    effect::{Effect, Refusal, Reply},
+    effect::{Effect, Reply},
     fault::Fault,
-    finding::{Finding, Raiser, Severity, Status},
+    files::Refusal,
+    finding::{Finding, Raiser, Severity, Transition},
     ids::{AgentName, DecisionId, FindingId, Hash, Key, RunId},
     level::{Level, Role},
     limits::{Cost, Left, Usage},
     reason::{Ending, Outcome, Reason},
-    session::SessionEvent,
+    session::event::SessionEvent,
     settings::Settings,
     stamp::Stamp,
-    view::Counts,
 };
 
 /// The version this build writes.
@@ -129,8 +127,8 @@ pub enum Event {
     },
     FindingMoved {
         finding: FindingId,
-        to: Status,
-        note: String,
+        #[serde(flatten)]
+        transition: Transition,
     },
     /// A challenger answered for its batch, or did not.
     ChallengerAnswered {

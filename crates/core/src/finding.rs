@@ -1,8 +1,6 @@
 //! A finding: one issue found, with its evidence, its status and all that ever happened to it.
 //!
 //! The format is versioned ([`FINDING_SCHEMA`]); `tribunal schema finding` prints its JSON Schema.
-//!
-//! Format history: `tribunal.finding/1` is the first; `found` came later and may be missing, and of its ways `removed` came last.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
@@ -11,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    effect::Hunk,
+    files::Hunk,
     ids::{AgentName, DecisionId, FindingId},
     level::{Role, words},
     stamp::Stamp,
@@ -228,12 +226,98 @@ impl Status {
     }
 }
 
+/// Why a finding's status or severity changed. Rules look at this and never at the note beside it, which is written for
+/// people and may hold the words of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A reviewer raised it.
+    Raised,
+    /// It had been refuted or set aside, and a reviewer raised it again.
+    RaisedAgain,
+    /// Its evidence was not found in the subject.
+    Ungrounded,
+    /// It stands away from what the change under review touches.
+    PreExisting,
+    /// The goal does not ask for it.
+    OutsideGoal,
+    /// Challengers doubt it: it counts one severity less from now on.
+    InDoubt,
+    /// Challengers do not agree on something critical, so the user is asked.
+    NoAgreement,
+    /// Challengers showed it to be wrong.
+    Refuted,
+    /// A fixer or a session has it.
+    Assigned,
+    /// A landed change bears out that it is repaired.
+    Repaired,
+    /// Its evidence went with the repair of another finding.
+    RepairedAlong,
+    /// It was said to be repaired, but nothing was changed, or nothing that concerns it.
+    NotBorneOut,
+    /// Its patch was not landed.
+    PatchRefused,
+    /// Its patch was not landed because somebody else had changed the same lines.
+    PatchConflict,
+    /// Its fixer failed or said nothing about it.
+    NotAnswered,
+    /// Its fixer cannot repair it.
+    FixerBlocked,
+    /// Fixers said the same again and nothing changed.
+    NoProgress,
+    /// Its patch waits for the user's approval.
+    AwaitsApproval,
+    /// The session that had it is no longer waited for.
+    SessionOver,
+    /// The user decided about it.
+    User,
+    /// The user gave it another severity.
+    UserSeverity,
+}
+
+impl Cause {
+    /// The user said so.
+    pub fn is_by_user(self) -> bool {
+        matches!(self, Cause::User | Cause::UserSeverity)
+    }
+
+    /// Its severity was decided by challengers or by the user: one more claim does not change it.
+    pub fn settles_severity(self) -> bool {
+        matches!(self, Cause::InDoubt | Cause::UserSeverity)
+    }
+
+    /// Challengers brought it about.
+    pub fn is_by_challengers(self) -> bool {
+        matches!(self, Cause::InDoubt | Cause::NoAgreement | Cause::Refuted)
+    }
+
+    /// Its patch did not land.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, Cause::PatchRefused | Cause::PatchConflict)
+    }
+}
+
+/// A change of a finding's status: what it becomes, why, and the same in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Transition {
+    pub to: Status,
+    pub cause: Cause,
+    pub note: String,
+}
+
+impl Transition {
+    pub fn new(to: Status, cause: Cause, note: impl Into<String>) -> Transition {
+        Transition { to, cause, note: note.into() }
+    }
+}
+
 /// One line of a finding's history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     pub at: Stamp,
     #[serde(flatten)]
     pub status: Status,
+    pub cause: Cause,
     pub note: String,
 }
 
@@ -264,10 +348,11 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The only way a status changes: with a stamp and a note.
-    pub fn move_to(&mut self, status: Status, at: Stamp, note: impl Into<String>) {
-        self.history.push(Step { at, status: status.clone(), note: note.into() });
-        self.status = status;
+    /// The only way a status changes: with a stamp, a cause and a note.
+    pub fn apply(&mut self, transition: Transition, at: Stamp) {
+        let Transition { to, cause, note } = transition;
+        self.history.push(Step { at, status: to.clone(), cause, note });
+        self.status = to;
     }
 
     /// The last thing said of it.

@@ -198,9 +198,9 @@ impl<'a> Ground<'a> {
         self.hits(text, &occurrences(&text.text, quote))
     }
 
-    fn hits(&self, text: &Folded, bytes: &[(usize, usize)]) -> Vec<Hit> {
+    fn hits(&self, text: &Folded, spans: &[Span]) -> Vec<Hit> {
         let hits =
-            bytes.iter().map(|(start, end)| Hit { line: text.line(*start), end_line: text.line(*end - 1) });
+            spans.iter().map(|span| Hit { line: text.line(span.start), end_line: text.line(span.end - 1) });
         hits.filter(|hit| self.covers(*hit)).collect()
     }
 
@@ -215,7 +215,7 @@ impl<'a> Ground<'a> {
         }
         let text = self.bare();
         // From the last part to the first, so that every part knows the nearest good rest behind it.
-        let mut chains: Option<Vec<(usize, usize)>> = None;
+        let mut chains: Option<Vec<Span>> = None;
         for part in parts.iter().rev() {
             let here = occurrences(&text.text, part);
             chains = Some(match chains {
@@ -319,21 +319,28 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Where `quote` stands in `text` as whole words: first and last byte of each place.
-fn occurrences(text: &str, quote: &str) -> Vec<(usize, usize)> {
-    let found = text.match_indices(quote).map(|(at, _)| (at, at + quote.len()));
-    found.filter(|(start, end)| stands_alone(text, *start, *end)).collect()
+/// A part of a text, in bytes.
+#[derive(Clone, Copy)]
+struct Span {
+    start: usize,
+    end: usize,
+}
+
+/// Where `quote` stands in `text` as whole words.
+fn occurrences(text: &str, quote: &str) -> Vec<Span> {
+    let found = text.match_indices(quote).map(|(start, _)| Span { start, end: start + quote.len() });
+    found.filter(|span| stands_alone(text, span.start, span.end)).collect()
 }
 
 /// A part with the nearest rest behind it, if that is near and the words between do not turn it round.
-fn chain(text: &str, one: (usize, usize), rest: &[(usize, usize)]) -> Option<(usize, usize)> {
-    let next = rest.get(rest.partition_point(|(start, _)| *start < one.1))?;
-    let gap = text.get(one.1..next.0).filter(|gap| gap.len() <= GAP)?;
+fn chain(text: &str, one: Span, rest: &[Span]) -> Option<Span> {
+    let next = rest.get(rest.partition_point(|span| span.start < one.end))?;
+    let gap = text.get(one.end..next.start).filter(|gap| gap.len() <= GAP)?;
     let mut sentences = gap.split_inclusive(['.', '!', '?']);
     let first = sentences.next().unwrap_or_default();
     let last = sentences.next_back().unwrap_or_default();
     let turned = |sentence: &str| sentence.split(|c: char| !c.is_alphanumeric() && c != '\'').any(negates);
-    (!turned(first) && !turned(last)).then_some((one.0, next.1))
+    (!turned(first) && !turned(last)).then_some(Span { start: one.start, end: next.end })
 }
 
 #[cfg(test)]

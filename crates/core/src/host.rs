@@ -1,6 +1,6 @@
 //! The seam: everything a workflow may do to the world.
 //!
-//! A host performs effects and keeps the journal. `perform` schedules its effect when it is *called*, not when its
+//! A host performs effects and keeps the journal. `start` schedules its effect when it is *called*, not when its
 //! future is first polled, and dropping the future neither loses nor ends what was started. The only error is
 //! [`Parked`]: an agent that fails is a reply.
 //!
@@ -13,7 +13,7 @@ use core::{future::Future, pin::Pin};
 use serde::Serialize;
 
 use crate::{
-    effect::{Effect, Reply},
+    effect::{Effect, Reply, TypedEffect},
     event::Event,
     ids::Key,
     reason::Ending,
@@ -32,8 +32,9 @@ pub struct Parked {
 }
 
 pub trait Host {
-    /// Asks for an effect under a key that is unique in this stretch.
-    fn perform(&self, key: Key, effect: Effect) -> Pending<'_, Reply>;
+    /// Asks for an effect under a key that is unique in this stretch. A host never answers with a reply of another kind: it
+    /// ends with [`crate::desk::Divergence::WrongReply`] instead. Workflows call [`perform`](#method.perform).
+    fn start(&self, key: Key, effect: Effect) -> Pending<'_, Reply>;
 
     /// Ends a stretch: resuming enters with this state, and what came before is not replayed. Waits for all that is
     /// under way. Hosts then call the workflow again with the state *as recorded*, so that a run that went on and one that
@@ -53,6 +54,21 @@ pub trait Host {
 
     /// What the run is pinned to.
     fn settings(&self) -> &Settings;
+}
+
+impl dyn Host + '_ {
+    /// Asks for an effect; the future has its outcome.
+    pub fn perform<E: TypedEffect>(&self, key: Key, effect: E) -> Pending<'_, E::Outcome> {
+        // Scheduled here, not when the future is first polled.
+        let reply = self.start(key, effect.into());
+        Box::pin(async move {
+            match E::outcome(reply.await?) {
+                Some(outcome) => Ok(outcome),
+                // The host has seen that the reply is of another kind; the run ends with that.
+                None => core::future::pending().await,
+            }
+        })
+    }
 }
 
 /// [`Host::boundary`] with a typed state. A state that cannot be written is a bug of ours and parks the run as one.

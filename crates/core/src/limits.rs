@@ -271,14 +271,21 @@ pub struct Left {
     pub tokens: u64,
 }
 
+/// How far a review has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progressed {
+    pub rounds: u32,
+    /// In the last round.
+    pub iterations: u32,
+}
+
 impl Left {
-    /// `done`: rounds and, in the last one, fix iterations.
-    pub fn of(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32, done: (u32, u32)) -> Left {
+    pub fn of(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32, done: Progressed) -> Left {
         let shares = spent.shares();
         let many = u64::from(shares);
         Left {
-            rounds: limits.rounds.saturating_mul(shares).saturating_sub(done.0),
-            fix_iterations: limits.fix_iterations.saturating_sub(done.1),
+            rounds: limits.rounds.saturating_mul(shares).saturating_sub(done.rounds),
+            fix_iterations: limits.fix_iterations.saturating_sub(done.iterations),
             failures: limits.failures.saturating_sub(spent.failures_in_a_row),
             seconds: runtime_ms(limits, spent).saturating_sub(worked_ms(spent, awake_ms)) / 1000,
             findings: limits.findings.saturating_mul(shares).saturating_sub(findings),
@@ -400,7 +407,7 @@ mod tests {
     #[test]
     fn what_is_left_of_each_limit_counts_grants_and_never_falls_below_nothing() {
         let spent = Spent { cost: Cost::of(6.5), uncosted_tokens: 10, grants: 1, ..Spent::default() };
-        let left = Left::of(&Limits::default(), &spent, 60_000, 200, (4, 3));
+        let left = Left::of(&Limits::default(), &spent, 60_000, 200, Progressed { rounds: 4, iterations: 3 });
         assert_eq!((left.rounds, left.fix_iterations, left.failures), (2, 0, 5));
         assert_eq!((left.seconds, left.findings), (4 * 3600 - 60, 0));
         assert_eq!((left.cost, left.tokens), (Cost::of(3.5), 1_999_990));

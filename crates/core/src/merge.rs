@@ -14,8 +14,7 @@ use alloc::{
 
 use crate::{
     brief::Raised,
-    challenge::{IN_DOUBT, WEIGHED},
-    finding::{Deferral, Dismissal, Evidence, Finding, Raiser, Severity, Status},
+    finding::{Cause, Deferral, Dismissal, Evidence, Finding, Raiser, Severity, Status, Transition},
     ground::{Grounded, Scene},
     ids::FindingId,
     stamp::Stamp,
@@ -81,7 +80,7 @@ pub fn merge(
 
 /// Challengers or a person have said how severe it is: one more claim does not change that.
 fn is_weighed(finding: &Finding) -> bool {
-    finding.history.iter().any(|step| step.note.starts_with(IN_DOUBT) || step.note.starts_with(WEIGHED))
+    finding.history.iter().any(|step| step.cause.settles_severity())
 }
 
 /// How severe a claim is. The one place where more than the raiser's own word can count, such as a party's votes.
@@ -188,12 +187,14 @@ fn new_finding(id: FindingId, maybe_same_as: Option<FindingId>, claim: Claimed, 
         maybe_same_as,
         history: vec![],
     };
-    finding.move_to(Status::Open, at, note);
+    finding.apply(Transition::new(Status::Open, Cause::Raised, note), at);
     if let Some(why) = ungrounded {
-        finding.move_to(Status::Dismissed { why: Dismissal::Ungrounded }, at, why);
+        let to = Status::Dismissed { why: Dismissal::Ungrounded };
+        finding.apply(Transition::new(to, Cause::Ungrounded, why), at);
     } else if pre_existing {
         let note = "it stands away from the changed lines";
-        finding.move_to(Status::Deferred { why: Deferral::PreExisting }, at, note);
+        let to = Status::Deferred { why: Deferral::PreExisting };
+        finding.apply(Transition::new(to, Cause::PreExisting, note), at);
     }
     finding
 }

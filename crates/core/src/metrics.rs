@@ -5,7 +5,7 @@ use alloc::string::String;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{limits::Cost, view::Counts};
+use crate::{counts::Counts, limits::Cost};
 
 /// Counters a review keeps in its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,94 +1,19 @@
 //! A run as people see it, folded from its journal and from nothing else.
 
-use alloc::{
-    collections::BTreeMap,
-    string::{String, ToString},
-    vec::Vec,
-};
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use crate::{
     confidence::Confidence,
+    counts::Counts,
     decision::Decision,
-    effect::{Effect, Reply},
+    effect::{AskOutcome, AwaitReset, Effect, LandOutcome, OwnFile, Reply, WriteOutcome},
     event::{Entry, Event, Summary},
-    finding::{Finding, Severity, Status},
+    finding::Finding,
     ids::{AgentName, FindingId, RunId},
     limits::Spent,
     settings::Settings,
     stamp::Stamp,
 };
-
-/// Findings by status, and the open ones by severity.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counts {
-    /// Without the dismissed ones.
-    pub total: u32,
-    /// Open or in a fixer's hands.
-    pub open: u32,
-    pub fixed: u32,
-    pub blocked: u32,
-    pub deferred: u32,
-    pub dismissed: u32,
-    /// All but the dismissed, by severity.
-    pub by_severity: BySeverity,
-    pub open_by_severity: BySeverity,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct BySeverity {
-    pub critical: u32,
-    pub high: u32,
-    pub medium: u32,
-    pub low: u32,
-}
-
-impl BySeverity {
-    pub fn of(&self, severity: Severity) -> u32 {
-        match severity {
-            Severity::Critical => self.critical,
-            Severity::High => self.high,
-            Severity::Medium => self.medium,
-            Severity::Low => self.low,
-        }
-    }
-
-    fn count(&mut self, severity: Severity) {
-        let slot = match severity {
-            Severity::Critical => &mut self.critical,
-            Severity::High => &mut self.high,
-            Severity::Medium => &mut self.medium,
-            Severity::Low => &mut self.low,
-        };
-        *slot += 1;
-    }
-}
-
-impl Counts {
-    pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Counts {
-        let mut counts = Counts::default();
-        for finding in findings {
-            match finding.status {
-                Status::Dismissed { .. } => {
-                    counts.dismissed += 1;
-                    continue;
-                }
-                Status::Open | Status::Assigned => {
-                    counts.open += 1;
-                    counts.open_by_severity.count(finding.severity);
-                }
-                Status::Fixed => counts.fixed += 1,
-                Status::Blocked { .. } => counts.blocked += 1,
-                Status::Deferred { .. } => counts.deferred += 1,
-            }
-            counts.total += 1;
-            counts.by_severity.count(finding.severity);
-        }
-        counts
-    }
-}
 
 /// Where a run stands according to its journal. Whether a process still works on it, the journal cannot know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,8 +38,10 @@ pub struct RunView {
     pub lives: u32,
     pub findings: BTreeMap<FindingId, Finding>,
     pub decisions: Vec<Decision>,
-    /// Files of ours, by their last path.
+    /// Files of ours, in the order in which they were first written.
     pub files: Vec<String>,
+    /// The tracker's path, once it was written.
+    pub tracker: Option<String>,
     pub spent: Spent,
 }
 
@@ -155,7 +82,9 @@ impl RunView {
             }
             Event::RoundEnded { round, .. } => self.rounds = *round,
             Event::ConfidenceCalculated { confidence, .. } => self.confidence = Some(confidence.clone()),
-            Event::EffectStarted { effect: Effect::AwaitReset { agent, until_ms, .. }, .. } => {
+            Event::EffectStarted {
+                effect: Effect::AwaitReset(AwaitReset { agent, until_ms, .. }), ..
+            } => {
                 self.spent.limited.insert(agent.clone(), *until_ms);
             }
             Event::EffectFinished { reply, .. } => self.see_reply(reply),
@@ -192,9 +121,9 @@ impl RunView {
                     known.severity = *severity;
                 }
             }
-            Event::FindingMoved { finding, to, note } => {
+            Event::FindingMoved { finding, transition } => {
                 if let Some(known) = self.findings.get_mut(finding) {
-                    known.move_to(to.clone(), at, note.to_string());
+                    known.apply(transition.clone(), at);
                 }
             }
             _ => {}
@@ -203,13 +132,17 @@ impl RunView {
 
     fn see_reply(&mut self, reply: &Reply) {
         match reply {
-            Reply::Agent(reply) => self.spent.add(&reply.usage),
-            Reply::Failed { usage, .. } => self.spent.add(usage),
-            Reply::Slept => {
+            Reply::Ask(AskOutcome::Answered(reply)) => self.spent.add(&reply.usage),
+            Reply::Ask(AskOutcome::Failed(failed)) => self.spent.add(&failed.usage),
+            Reply::Sleep(_) | Reply::AwaitReset(_) => {
                 let now = self.last.wall_ms;
                 self.spent.limited.retain(|_, until_ms| *until_ms > now);
             }
-            Reply::Landed { hunks, .. } => {
+            Reply::Write(WriteOutcome::Written { file: OwnFile::Tracker, path, .. }) => {
+                self.tracker = Some(path.clone());
+            }
+            Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
+                let hunks = &landed.hunks;
                 for place in self.findings.values_mut().filter_map(|finding| finding.place.as_mut()) {
                     place.shift(hunks);
                 }
@@ -242,9 +175,5 @@ impl RunView {
     /// Decisions nobody has answered.
     pub fn waiting(&self) -> impl Iterator<Item = &Decision> {
         self.decisions.iter().filter(|decision| decision.answer.is_none())
-    }
-
-    pub fn tracker(&self) -> Option<&str> {
-        self.files.iter().map(String::as_str).find(|path| path.ends_with("-issues.md"))
     }
 }

@@ -4,9 +4,10 @@ use tribunal_core::{
     brief::{Content, Holds, Raised, Ruling, Said, Task},
     challenge::{Ruled, is_due},
     decision::{About, Answer},
-    effect::{Effect, Hunk, Reply, Request},
+    effect::{AskAgent, AskOutcome, Effect, Reply, Request, Requests},
     event::Event,
     fault::FaultKind,
+    files::Hunk,
     finding::{Dismissal, Evidence, Raiser, Severity, Status},
     ids::{AgentName, DecisionId, FindingId},
     level::{Level, Role, Tier},
@@ -95,7 +96,7 @@ impl Lived {
 
     fn tasks(&self) -> Vec<Task> {
         let tasks = self.trial.journal.iter().filter_map(|entry| match &entry.event {
-            Event::EffectStarted { effect: Effect::Ask { task }, .. } => Some(task.clone()),
+            Event::EffectStarted { effect: Effect::Ask(AskAgent { task }), .. } => Some(task.clone()),
             _ => None,
         });
         tasks.collect()
@@ -131,7 +132,7 @@ fn a_refuted_finding_is_dismissed_with_the_words_that_refute_it() {
 fn a_denial_without_words_of_the_text_is_doubt() {
     let denial = |counter: &str| {
         let mut reply = rulings(vec![(F1, Invalid)]);
-        let Reply::Agent(answer) = &mut reply else { panic!("{reply:?}") };
+        let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
         let ruling = Ruling { id: F1, holds: Invalid, note: "I know better".into(), counter: counter.into() };
         answer.content = Content::Rulings { rulings: vec![ruling] };
         reply
@@ -171,7 +172,7 @@ fn whether_something_critical_in_doubt_is_an_issue_is_for_a_person() {
         let request = Request::Answer { decision: DecisionId::new("D1"), answer };
         let mut trial = live(alone(), saying(one(Severity::Critical), &[Ambiguous, Ambiguous])).trial;
         trial.world = std::mem::take(&mut trial.world)
-            .on("wait", Reply::Requests { requests: vec![request] })
+            .on("wait", Reply::Wait(Requests { requests: vec![request] }))
             .on("round-2/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
             .on(
                 "round-2/fix-1/fix/1/land",
@@ -391,7 +392,7 @@ fn what_a_limit_kept_from_being_disputed_is_disputed_before_anybody_repairs_it()
     let says = || rulings(vec![(F1, Invalid)]);
     lived.trial.settings.limits.tokens = 10_000;
     lived.trial.world = std::mem::take(&mut lived.trial.world)
-        .once("wait", Reply::Requests { requests: vec![request] })
+        .once("wait", Reply::Wait(Requests { requests: vec![request] }))
         .on("round-1/fix-1/freeze", frozen(&flawed_text(1)))
         .on("round-1/fix-1/challenge/1/1", says())
         .on("round-1/fix-1/challenge/2/1", says());
@@ -417,7 +418,7 @@ fn without_fixing_a_disputed_critical_finding_still_waits_for_its_answer() {
 fn a_word_too_short_to_show_anything_refutes_nothing() {
     let short = || {
         let mut reply = rulings(vec![(F1, Invalid)]);
-        let Reply::Agent(answer) = &mut reply else { panic!("{reply:?}") };
+        let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply else { panic!("{reply:?}") };
         let ruling = Ruling { id: F1, holds: Invalid, note: "no".into(), counter: "a".into() };
         answer.content = Content::Rulings { rulings: vec![ruling] };
         reply

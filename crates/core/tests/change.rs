@@ -2,8 +2,9 @@
 
 use tribunal_core::{
     brief::{Raised, Said},
-    effect::{Effect, FrozenFile, Hunk, LandedFile, Reply},
+    effect::{Effect, Freeze, FreezeOutcome, FrozenSubject, Land, LandOutcome, Landed, Reply},
     event::Event,
+    files::{FrozenFile, Hunk, LandedFile},
     finding::{Deferral, Dismissal, Evidence, Severity, Status},
     ground::{Grounded, Scene},
     ids::{FindingId, Hash},
@@ -105,16 +106,17 @@ fn settings() -> Settings {
 }
 
 fn frozen() -> Reply {
-    Reply::Frozen {
+    Reply::Freeze(FreezeOutcome::Frozen(FrozenSubject {
         text: DIFF.into(),
         hash: Hash::new("tree"),
         files: files(),
         remarks: vec!["a big one".into()],
-    }
+    }))
 }
 
 fn landed(files: Vec<LandedFile>) -> Reply {
-    Reply::Landed { hunks: Vec::new(), text: String::new(), hash: Hash::new("tree-2"), files }
+    let (hunks, text, hash) = (Vec::new(), String::new(), Hash::new("tree-2"));
+    Reply::Land(LandOutcome::Landed(Landed { hunks, text, hash, files }))
 }
 
 fn file(path: &str, old_start: u32, text: &str) -> LandedFile {
@@ -185,7 +187,7 @@ fn a_fixer_may_change_what_no_other_holds_and_make_files_beside_the_change_s() {
         .journal
         .iter()
         .filter_map(|entry| match &entry.event {
-            Event::EffectStarted { effect: Effect::Land { allowed, .. }, .. } => Some(allowed.clone()),
+            Event::EffectStarted { effect: Effect::Land(Land { allowed, .. }), .. } => Some(allowed.clone()),
             _ => None,
         })
         .collect();
@@ -213,7 +215,7 @@ fn a_file_that_a_repair_made_is_under_review_from_then_on() {
         .journal
         .iter()
         .filter_map(|entry| match &entry.event {
-            Event::EffectStarted { effect: Effect::Freeze { subject }, .. } => {
+            Event::EffectStarted { effect: Effect::Freeze(Freeze { subject }), .. } => {
                 Some(subject.files().contains(&"src/check.rs"))
             }
             _ => None,
@@ -254,11 +256,13 @@ fn what_stood_in_a_file_that_the_change_deletes_can_be_quoted() {
 
 #[test]
 fn a_repair_that_takes_the_change_back_leaves_nothing_to_review() {
-    let nothing = || Reply::Frozen {
-        text: String::new(),
-        hash: Hash::new("as before"),
-        files: files(),
-        remarks: vec![],
+    let nothing = || {
+        Reply::Freeze(FreezeOutcome::Frozen(FrozenSubject {
+            text: String::new(),
+            hash: Hash::new("as before"),
+            files: files(),
+            remarks: vec![],
+        }))
     };
     let fixed = fixes(vec![(FindingId(1), Said::Fixed), (FindingId(2), Said::Fixed)], true);
     let back = landed(vec![file("src/a.rs", 2, "fn start() {}\n"), file("docs/b.md", 5, "# Notes\n")]);

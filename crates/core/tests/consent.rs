@@ -3,8 +3,9 @@
 use tribunal_core::{
     brief::Said,
     decision::{About, Answer},
-    effect::{Effect, Hunk, Reply, Request, Stray},
+    effect::{AskOutcome, Effect, LandOutcome, Reply, Request, Requests, Restore, RestoreOutcome},
     event::Event,
+    files::{Hunk, Stray},
     finding::{Severity, Status},
     ids::{DecisionId, FindingId, Hash},
     level::Level,
@@ -45,7 +46,7 @@ fn repaired() -> Reply {
 
 fn says(choice: &str) -> Reply {
     let answer = Answer { choice: choice.into(), note: String::new() };
-    Reply::Requests { requests: vec![Request::Answer { decision: DecisionId::new("D1"), answer }] }
+    Reply::Wait(Requests { requests: vec![Request::Answer { decision: DecisionId::new("D1"), answer }] })
 }
 
 fn performed(trial: &Trial<ScriptedWorld>, key: &str) -> bool {
@@ -87,10 +88,10 @@ fn a_rejected_patch_goes_back_to_a_fixer_with_what_was_said() {
 fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
     let refused = || {
         let mut why = conflict(5);
-        if let tribunal_core::effect::Refusal::Conflict { ours, theirs, .. } = &mut why {
+        if let tribunal_core::files::Refusal::Conflict { ours, theirs, .. } = &mut why {
             (*ours, *theirs) = ("mine\n".into(), "the fixer's\n".into());
         }
-        Reply::NotLanded { why }
+        Reply::Land(LandOutcome::Refused { why })
     };
     let world = raises_one()
         .on("round-1/fix-1/fix/1/land", refused())
@@ -104,10 +105,10 @@ fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
 
 fn strays(reply: Reply) -> Reply {
     match reply {
-        Reply::Agent(mut answer) => {
+        Reply::Ask(AskOutcome::Answered(mut answer)) => {
             let (before, after) = (Some(Hash::new("before")), Some(Hash::new("after")));
             answer.strayed = vec![Stray { path: "src/main.rs".into(), before, after, kept: true }];
-            Reply::Agent(answer)
+            Reply::Ask(AskOutcome::Answered(answer))
         }
         other => other,
     }
@@ -142,12 +143,13 @@ fn a_file_that_changed_past_the_copies_is_asked_about_once_and_keeps_the_run_fro
 fn what_a_person_wants_back_is_put_back() {
     let mut trial = Trial::new(alone(), one_strays(), 1);
     trial.review();
-    let back = Reply::Restored { parked: Some(".tribunal/parked/x/1-main.rs".into()) };
+    let back =
+        Reply::Restore(RestoreOutcome::Restored { parked: Some(".tribunal/parked/x/1-main.rs".into()) });
     trial.world = core::mem::take(&mut trial.world).on("wait", says("restore")).on("restore-1", back);
     let (ending, _) = trial.review();
     assert_eq!(ending.reason, Reason::GoalMet);
     let asked = trial.journal.iter().find_map(|entry| match &entry.event {
-        Event::EffectStarted { effect: Effect::Restore { stray }, .. } => Some(stray.path.clone()),
+        Event::EffectStarted { effect: Effect::Restore(Restore { stray }), .. } => Some(stray.path.clone()),
         _ => None,
     });
     assert_eq!(asked.as_deref(), Some("src/main.rs"));
@@ -162,7 +164,7 @@ fn what_a_person_wants_back_is_put_back() {
 fn many_files_that_changed_at_once_are_one_question() {
     let many = |count: usize| {
         let mut reply = findings(vec![raised(1, Severity::High)]);
-        if let Reply::Agent(answer) = &mut reply {
+        if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
             let stray = |number: usize| Stray {
                 path: format!("src/{number}.rs"),
                 before: None,
@@ -184,7 +186,7 @@ fn many_files_that_changed_at_once_are_one_question() {
 fn what_cannot_be_put_back_is_not_offered_and_a_failed_try_is_asked_about_again() {
     let lost = Stray { path: "src/main.rs".into(), before: Some(Hash::new("b")), after: None, kept: false };
     let mut reply = findings(vec![]);
-    if let Reply::Agent(answer) = &mut reply {
+    if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
         answer.strayed = vec![lost];
     }
     let (_, view) = Trial::new(alone(), raises_one().on("round-1/review/adversarial", reply), 1).review();
@@ -193,7 +195,7 @@ fn what_cannot_be_put_back_is_not_offered_and_a_failed_try_is_asked_about_again(
 
     let mut trial = Trial::new(alone(), one_strays(), 1);
     trial.review();
-    let failed = samples::failed(tribunal_core::fault::FaultKind::World);
+    let failed = samples::failed_as(tribunal_core::effect::EffectKind::Restore);
     trial.world = core::mem::take(&mut trial.world).once("wait", says("restore")).on("restore-1", failed);
     let (ending, view) = trial.review();
     assert_eq!(ending.reason, Reason::Blocked, "{ending:?}");
@@ -204,7 +206,7 @@ fn what_cannot_be_put_back_is_not_offered_and_a_failed_try_is_asked_about_again(
 fn a_file_is_asked_about_once_however_often_it_changes() {
     let strays_with = |after: &str| {
         let mut reply = fixes(vec![(F1, Said::Fixed)], true);
-        if let Reply::Agent(answer) = &mut reply {
+        if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
             let (before, after) = (Some(Hash::new("before")), Some(Hash::new(after)));
             answer.strayed = vec![Stray { path: "src/main.rs".into(), before, after, kept: true }];
         }

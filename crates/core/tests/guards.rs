@@ -3,9 +3,10 @@
 use tribunal_core::{
     brief::{Said, Task},
     decision::Answer,
-    effect::{Effect, Hunk, Refusal, Reply, Request},
+    effect::{AskAgent, AskOutcome, Effect, LandOutcome, Reply, Request, Requests, WriteFile},
     event::Event,
     fault::FaultKind,
+    files::{Hunk, Refusal},
     finding::{Severity, Status},
     ids::{AgentName, DecisionId, FindingId, Hash},
     level::{Level, Role},
@@ -34,7 +35,7 @@ fn agent(name: &str, stronger: Option<&str>) -> AgentSpec {
 /// A fixer's answer that leaves everything as it is; so many thousandths of it were said before.
 fn in_vain(output: &str, repeats: Option<u16>) -> Reply {
     let mut reply = fixes(vec![(F1, Said::Fixed)], false);
-    if let Reply::Agent(answer) = &mut reply {
+    if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
         answer.output = Hash::new(output);
         answer.repeats = repeats;
     }
@@ -49,7 +50,7 @@ fn raises_one() -> ScriptedWorld {
 
 fn tasks(trial: &Trial<ScriptedWorld>, role: Role) -> Vec<Task> {
     let tasks = trial.journal.iter().filter_map(|entry| match &entry.event {
-        Event::EffectStarted { effect: Effect::Ask { task }, .. } if task.brief.role == role => {
+        Event::EffectStarted { effect: Effect::Ask(AskAgent { task }), .. } if task.brief.role == role => {
             Some(task.clone())
         }
         _ => None,
@@ -59,7 +60,7 @@ fn tasks(trial: &Trial<ScriptedWorld>, role: Role) -> Vec<Task> {
 
 fn metrics(trial: &Trial<ScriptedWorld>) -> serde_json::Value {
     let written = trial.journal.iter().rev().find_map(|entry| match &entry.event {
-        Event::EffectStarted { key, effect: Effect::Write { text, .. }, .. }
+        Event::EffectStarted { key, effect: Effect::Write(WriteFile { text, .. }), .. }
             if key.as_str() == "end/metrics" =>
         {
             serde_json::from_str(text).ok()
@@ -113,7 +114,7 @@ fn the_same_words_about_other_findings_are_no_circle() {
     settings.limits.fix_iterations = 2;
     let nothing = |repeats| {
         let mut reply = fixes(vec![], false);
-        if let Reply::Agent(answer) = &mut reply {
+        if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
             answer.output = Hash::new("nothing to say");
             answer.repeats = repeats;
         }
@@ -153,7 +154,7 @@ fn honest_steps_that_look_alike_are_no_circle_because_something_moved() {
     let land = |text: &str, line| landed(text, vec![Hunk { old_start: line, old_len: 1, new_len: 1 }]);
     let says = |id: u32, output: &str, repeats| {
         let mut reply = fixes(vec![(FindingId(id), Said::Fixed)], true);
-        if let Reply::Agent(answer) = &mut reply {
+        if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
             answer.output = Hash::new(output);
             answer.repeats = repeats;
         }
@@ -247,7 +248,7 @@ fn a_target_for_confidence_holds_the_run_until_a_person_accepts_less() {
         let request = Request::Answer { decision: DecisionId::new("D1"), answer };
         // Said once; later waits find nothing.
         trial.world =
-            std::mem::take(&mut trial.world).once("wait", Reply::Requests { requests: vec![request] });
+            std::mem::take(&mut trial.world).once("wait", Reply::Wait(Requests { requests: vec![request] }));
         let (Life::Done(ending) | Life::Parked(ending)) = trial.live(workflow, None) else {
             panic!("{choice}")
         };
@@ -258,9 +259,9 @@ fn a_target_for_confidence_holds_the_run_until_a_person_accepts_less() {
 
 #[test]
 fn a_fixer_is_told_where_the_run_stands_and_what_came_of_earlier_tries() {
-    let refused = Reply::NotLanded {
+    let refused = Reply::Land(LandOutcome::Refused {
         why: Refusal::Check { command: "make check".into(), output: "two numbers disagree".into() },
-    };
+    });
     let world = raises_one()
         .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
         .on("round-1/fix-1/fix/1/land", refused)

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tribunal_core::{
     brief::Raised,
-    effect::Hunk,
+    files::Hunk,
     finding::{Deferral, Dismissal, Evidence, Finding, Place, Raiser, Severity, Status},
     ground::{Ground, change::Touched},
     ids::{AgentName, FindingId},

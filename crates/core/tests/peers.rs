@@ -2,9 +2,10 @@
 
 use tribunal_core::{
     brief::{Content, Said},
-    effect::{Effect, Hunk, Reply},
+    effect::{AskOutcome, Effect, Reply, Sleep},
     event::Event,
     fault::FaultKind,
+    files::Hunk,
     finding::{Severity, Status},
     ids::FindingId,
     level::Level,
@@ -32,7 +33,7 @@ fn raises_one() -> ScriptedWorld {
 /// An answer that has words but no list.
 fn prose() -> Reply {
     let mut reply = findings(vec![]);
-    if let Reply::Agent(answer) = &mut reply {
+    if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
         answer.content = Content::Unreadable { message: "there is no list of findings".into() };
     }
     reply
@@ -162,7 +163,7 @@ fn backoff_starts_anew_after_a_success() {
     }
     let (_, _, trial) = live(settings, world.on("round-1/fix-4/fix/1", fixes(vec![], false)));
     let pauses = trial.journal.iter().filter_map(|entry| match &entry.event {
-        Event::EffectStarted { effect: Effect::Sleep { ms }, .. } => Some(*ms),
+        Event::EffectStarted { effect: Effect::Sleep(Sleep { ms }), .. } => Some(*ms),
         _ => None,
     });
     assert_eq!(

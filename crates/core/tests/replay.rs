@@ -6,7 +6,7 @@ use std::{future::Future, pin::Pin};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tribunal_core::{
     desk::{Ask, Desk, Divergence, History, Turn},
-    effect::{Effect, Reply},
+    effect::{EffectKind, Elapsed, Reply, Sleep},
     event::{Entry, Event},
     host::{Host, Parked, boundary},
     ids::Key,
@@ -44,10 +44,10 @@ async fn two_slots(host: &dyn Host, from: Option<serde_json::Value>) -> Result<u
 }
 
 async fn job(host: &dyn Host, number: u64, story: u64) -> Result<u64, Parked> {
-    host.perform(Key::new(format!("job-{number}")), Effect::Sleep { ms: story % 1000 }).await?;
+    host.perform(Key::new(format!("job-{number}")), Sleep { ms: story % 1000 }).await?;
     // A second step, so that the slots interleave.
     let ms = host.now().awake_ms % 7;
-    host.perform(Key::new(format!("job-{number}/rest")), Effect::Sleep { ms }).await?;
+    host.perform(Key::new(format!("job-{number}/rest")), Sleep { ms }).await?;
     Ok(number)
 }
 
@@ -69,7 +69,7 @@ impl World for Sleeper {
             self.parks = false;
             return Performed::Park(Ending::plain(Reason::Stopped));
         }
-        Performed::Reply(Reply::Slept)
+        Performed::Reply(Reply::Sleep(Elapsed {}))
     }
 }
 
@@ -166,7 +166,7 @@ fn another_effect_under_a_recorded_key_is_a_typed_error() {
     run.live(workflow, Some(2));
     let turn = first_turn(run.journal.clone(), |host| {
         Box::pin(async move {
-            host.perform(Key::new("job-1"), Effect::Sleep { ms: 999_999 }).await?;
+            host.perform(Key::new("job-1"), Sleep { ms: 999_999 }).await?;
             Ok(0)
         })
     });
@@ -180,8 +180,8 @@ fn another_effect_under_a_recorded_key_is_a_typed_error() {
 fn a_key_asked_twice_in_a_stretch_is_a_typed_error() {
     let turn = first_turn(Vec::new(), |host| {
         Box::pin(async move {
-            let first = host.perform(Key::new("job"), Effect::Sleep { ms: 1 });
-            let second = host.perform(Key::new("job"), Effect::Sleep { ms: 1 });
+            let first = host.perform(Key::new("job"), Sleep { ms: 1 });
+            let second = host.perform(Key::new("job"), Sleep { ms: 1 });
             first.await?;
             second.await?;
             Ok(0)
@@ -194,10 +194,10 @@ fn a_key_asked_twice_in_a_stretch_is_a_typed_error() {
 fn an_effect_is_scheduled_when_asked_for_and_dropping_its_future_does_not_lose_it() {
     let turn = first_turn(Vec::new(), |host| {
         Box::pin(async move {
-            drop(host.perform(Key::new("dropped"), Effect::Sleep { ms: 1 }));
+            drop(host.perform(Key::new("dropped"), Sleep { ms: 1 }));
             let (one, two) = (
-                host.perform(Key::new("one"), Effect::Sleep { ms: 1 }),
-                host.perform(Key::new("two"), Effect::Sleep { ms: 1 }),
+                host.perform(Key::new("one"), Sleep { ms: 1 }),
+                host.perform(Key::new("two"), Sleep { ms: 1 }),
             );
             one.await?;
             two.await?;
@@ -216,8 +216,8 @@ fn a_change_holds_from_the_first_stretch_that_reaches_it() {
         _: Option<serde_json::Value>,
     ) -> Pin<Box<dyn Future<Output = Result<u64, Parked>> + 'a>> {
         Box::pin(async move {
-            host.perform(Key::new("a"), Effect::Sleep { ms: 1 }).await?;
-            host.perform(Key::new("b"), Effect::Sleep { ms: 1 }).await?;
+            host.perform(Key::new("a"), Sleep { ms: 1 }).await?;
+            host.perform(Key::new("b"), Sleep { ms: 1 }).await?;
             Ok(0)
         })
     }
@@ -228,8 +228,8 @@ fn a_change_holds_from_the_first_stretch_that_reaches_it() {
         Box::pin(async move {
             let patched = host.patched("sleep longer");
             let ms = if patched { 2 } else { 1 };
-            host.perform(Key::new("a"), Effect::Sleep { ms }).await?;
-            host.perform(Key::new("b"), Effect::Sleep { ms }).await?;
+            host.perform(Key::new("a"), Sleep { ms }).await?;
+            host.perform(Key::new("b"), Sleep { ms }).await?;
             Ok(u64::from(patched))
         })
     }
@@ -241,4 +241,30 @@ fn a_change_holds_from_the_first_stretch_that_reaches_it() {
     let mut run = trial(1);
     assert_eq!(run.live(old, Some(2)), Life::Killed);
     assert_eq!(run.live(new, None), Life::Done(0));
+}
+
+#[test]
+fn a_reply_of_another_kind_is_a_divergence_and_never_reaches_the_workflow() {
+    struct Confused;
+    impl World for Confused {
+        fn perform(&mut self, _: &Ask) -> Performed {
+            Performed::Reply(samples::frozen("text"))
+        }
+    }
+    fn sleeper<'a>(
+        host: &'a dyn Host,
+        _: Option<serde_json::Value>,
+    ) -> Pin<Box<dyn Future<Output = Result<u64, Parked>> + 'a>> {
+        Box::pin(async move {
+            host.perform(Key::new("nap"), Sleep { ms: 1 }).await?;
+            Ok(1)
+        })
+    }
+    let mut trial = Trial::new(samples::settings(), Confused, 1);
+    let life = trial.live(sleeper, None);
+    let Life::Diverged(Divergence::WrongReply { key, asked, replied }) = life else { panic!("{life:?}") };
+    assert_eq!((key.as_str(), asked, replied), ("nap", EffectKind::Sleep, EffectKind::Freeze));
+    // It was recorded, so a resumed run says the same.
+    let life = trial.live(sleeper, None);
+    assert!(matches!(life, Life::Diverged(Divergence::WrongReply { .. })), "{life:?}");
 }

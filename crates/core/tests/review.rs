@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tribunal_core::{
     brief::{Content, Said},
-    effect::{Hunk, Refusal, Reply, Request},
+    counts::Counts,
+    effect::{AskAgent, AskOutcome, Effect, EffectKind, LandOutcome, Landed, Reply, Request, Requests},
     event::Event,
     fault::FaultKind,
+    files::{Hunk, Refusal},
     finding::{Deferral, Dismissal, Evidence, Finding, Severity, Status},
     ids::{AgentName, DecisionId, FindingId},
     level::{Goal, Tier},
     reason::{Ending, Outcome, Reason},
     review::Court,
     settings::{AgentSpec, Settings},
-    view::{Counts, RunView},
+    view::RunView,
 };
 use tribunal_testkit::{
     RandomWorld, ScriptedWorld,
@@ -139,7 +141,7 @@ fn a_refused_patch_leaves_its_findings_open_and_the_next_fixer_learns_why() {
     let why = Refusal::Check { command: "make check".into(), output: "two tests fail".into() };
     let repaired = flawed_text(1).replace("flaw 1", "repaired");
     let world = happy()
-        .on("round-1/fix-1/fix/1/land", Reply::NotLanded { why })
+        .on("round-1/fix-1/fix/1/land", Reply::Land(LandOutcome::Refused { why }))
         .on("round-1/fix-2/fix/1", fixes(vec![(F1, Said::Fixed)], true))
         .on(
             "round-1/fix-2/fix/1/land",
@@ -148,7 +150,7 @@ fn a_refused_patch_leaves_its_findings_open_and_the_next_fixer_learns_why() {
     let (life, _, trial) = live(small(), world);
     assert_eq!(reason(&life), Reason::GoalMet);
     let second = trial.journal.iter().find_map(|entry| match &entry.event {
-        Event::EffectStarted { key, effect: tribunal_core::effect::Effect::Ask { task }, .. }
+        Event::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. }
             if key.as_str() == "round-1/fix-2/fix/1" =>
         {
             Some(task.brief.assigned[0].last_try.clone())
@@ -181,10 +183,41 @@ fn a_blocked_finding_waits_for_a_person_and_the_others_go_on() {
 
     let answer = tribunal_core::decision::Answer { choice: "dismiss".into(), note: "known and meant".into() };
     let request = Request::Answer { decision: DecisionId::new("D1"), answer };
-    trial.world = std::mem::take(&mut trial.world).on("wait", Reply::Requests { requests: vec![request] });
+    trial.world =
+        std::mem::take(&mut trial.world).on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(reason(&trial.live(workflow, None)), Reason::GoalMet);
     let view = RunView::of(&trial.journal);
     assert_eq!(view.findings[&F1].status, Status::Dismissed { why: Dismissal::Person });
+}
+
+#[test]
+fn a_fixer_cannot_freeze_a_severity_by_the_words_it_says_blocked_with() {
+    let both = flawed_text(2);
+    let repaired = both.replace("flaw 2", "repaired");
+    for words in ["a person calls it low", "in doubt, taken as low; 2 of 2 challengers"] {
+        let mut blocked = fixes(vec![(F1, Said::Blocked), (F2, Said::Fixed)], true);
+        if let Reply::Ask(AskOutcome::Answered(reply)) = &mut blocked
+            && let Content::Fixes { claims } = &mut reply.content
+        {
+            claims[0].note = words.into();
+        }
+        let world = ScriptedWorld::default()
+            .on("round-1/freeze", frozen(&both))
+            .on(
+                "round-1/review/adversarial",
+                findings(vec![raised(1, Severity::Low), raised(2, Severity::High)]),
+            )
+            .on("round-1/fix-1/fix/1", blocked)
+            .on(
+                "round-1/fix-1/fix/1/land",
+                landed(&repaired, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]),
+            )
+            .on("round-2/freeze", frozen(&repaired))
+            // The next reviewer sees how bad it is.
+            .on("round-2/review/adversarial", findings(vec![raised(1, Severity::Critical)]));
+        let (_, view, _) = live(small(), world);
+        assert_eq!(view.findings[&F1].severity, Severity::Critical, "frozen by a fixer who said: {words}");
+    }
 }
 
 #[test]
@@ -275,7 +308,7 @@ fn a_retry_takes_an_acceptance_back() {
     };
     let requests = vec![say("D2", "accept"), say("D1", "retry")];
     trial.world = std::mem::take(&mut trial.world)
-        .on("wait", Reply::Requests { requests })
+        .on("wait", Reply::Wait(Requests { requests }))
         .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Fixed)], true))
         .on(
             "round-1/fix-1/fix/1/land",
@@ -293,7 +326,7 @@ fn a_retry_takes_an_acceptance_back() {
 
 #[test]
 fn a_missing_check_stops_the_run_before_more_fixers_are_paid() {
-    let world = happy().on("round-1/fix-1/fix/1/land", failed(FaultKind::World));
+    let world = happy().on("round-1/fix-1/fix/1/land", samples::failed_as(EffectKind::Land));
     let (life, _, mut trial) = live(small(), world);
     assert_eq!(reason(&life), Reason::Environment);
     let fixers = trial.world.performed.iter().filter(|key| key.ends_with("/fix/1")).count();
@@ -419,7 +452,8 @@ fn a_used_up_budget_halts_the_run_and_more_lets_it_go_on() {
     assert_eq!(view.waiting().count(), 1);
     let answer = tribunal_core::decision::Answer { choice: "accept".into(), note: String::new() };
     let request = Request::Answer { decision: DecisionId::new("D1"), answer };
-    trial.world = std::mem::take(&mut trial.world).on("wait", Reply::Requests { requests: vec![request] });
+    trial.world =
+        std::mem::take(&mut trial.world).on("wait", Reply::Wait(Requests { requests: vec![request] }));
     assert_eq!(reason(&trial.live(workflow, None)), Reason::Accepted);
     let view = RunView::of(&trial.journal);
     assert_eq!(view.findings[&F1].status, Status::Deferred { why: Deferral::Person });
@@ -495,11 +529,14 @@ fn last_look_was_dry(trial: &Trial<RandomWorld>) -> bool {
         match &entry.event {
             Event::RoundEnded { .. } => touched = false,
             Event::Boundary { state, .. } => dry = state["last_pass"]["dry"] == true,
-            Event::EffectFinished { reply: Reply::Landed { hunks, files, .. }, .. } => {
+            Event::EffectFinished { reply: Reply::Land(LandOutcome::Landed(landed)), .. } => {
+                let Landed { hunks, files, .. } = landed;
                 touched |= !hunks.is_empty() || files.iter().any(|file| !file.hunks.is_empty());
             }
             // What a fixer called fixed without changing anything leaves the text that was read.
-            Event::FindingMoved { to: Status::Fixed, note, .. } => touched |= note.starts_with("a person"),
+            Event::FindingMoved { transition, .. } if transition.to == Status::Fixed => {
+                touched |= transition.cause.is_by_user();
+            }
             _ => {}
         }
     }
@@ -529,7 +566,10 @@ fn no_section_has_two_fixers_at_once(trial: &Trial<RandomWorld>, seed: u64) {
 fn recorded_claims(trial: &Trial<RandomWorld>) -> BTreeMap<(String, String), BTreeSet<String>> {
     let mut claims: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for entry in &trial.journal {
-        let Event::EffectFinished { key, reply: Reply::Agent(reply), .. } = &entry.event else { continue };
+        let Event::EffectFinished { key, reply: Reply::Ask(AskOutcome::Answered(reply)), .. } = &entry.event
+        else {
+            continue;
+        };
         let Content::Findings { raised } = &reply.content else { continue };
         let parts: Vec<&str> = key.as_str().split('/').collect();
         let [round, "review", role, ..] = parts[..] else { continue };

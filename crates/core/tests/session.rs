@@ -2,8 +2,9 @@
 
 use tribunal_core::{
     decision::{About, Answer},
-    effect::{Effect, FrozenFile, Refusal, Reply, Request},
+    effect::{Effect, LandOutcome, Reply, Request, Requests},
     event::Event,
+    files::{FrozenFile, Refusal},
     finding::{Severity, Status},
     ids::{DecisionId, FindingId},
     level::Level,
@@ -61,7 +62,7 @@ fn findings_are_handed_to_the_session_and_the_run_waits_for_it() {
     let fixers = trial
         .journal
         .iter()
-        .filter(|entry| matches!(&entry.event, Event::EffectStarted { effect: Effect::Land { .. }, .. }));
+        .filter(|entry| matches!(&entry.event, Event::EffectStarted { effect: Effect::Land(_), .. }));
     assert_eq!(fixers.count(), 0);
 }
 
@@ -95,7 +96,8 @@ fn who_comes_back_without_a_repair_is_handed_the_rest_again() {
 
 #[test]
 fn what_the_checks_refuse_or_what_was_not_changed_stays_open() {
-    let refused = Reply::NotLanded { why: Refusal::Check { command: "make".into(), output: "no".into() } };
+    let why = Refusal::Check { command: "make".into(), output: "no".into() };
+    let refused = Reply::TakeIn(LandOutcome::Refused { why });
     for came in [refused, taken_in(&before(), &flawed_text(2))] {
         let world =
             two_flaws().on("round-1/fix-1/take-in", came).on("round-1/fix-2/before", frozen(&flawed_text(2)));
@@ -141,7 +143,8 @@ fn a_person_may_leave_it_to_fixers_or_accept_it() {
     for (choice, expected) in [("fixers", None), ("accept", Some(Reason::Accepted))] {
         let answer = Answer { choice: choice.into(), note: String::new() };
         let request = Request::Answer { decision: DecisionId::new("D1"), answer };
-        let world = two_flaws().on("round-1/fix-1/session", Reply::Requests { requests: vec![request] });
+        let world =
+            two_flaws().on("round-1/fix-1/session", Reply::Wait(Requests { requests: vec![request] }));
         let mut trial = Trial::new(in_session(), world, 1);
         let life = trial.live(workflow, None);
         match expected {

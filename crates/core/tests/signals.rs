@@ -2,16 +2,17 @@
 
 use tribunal_core::{
     brief::Said,
-    effect::{Effect, Hunk, Reply},
+    effect::{Effect, Reply, WriteFile},
     event::{Entry, Event},
     fault::FaultKind,
+    files::Hunk,
     finding::Severity,
     ids::FindingId,
     settings::Settings,
     view::RunView,
 };
 use tribunal_testkit::{
-    RECORDED, ScriptedWorld, entries,
+    ScriptedWorld,
     samples::{self, failed, findings, fixes, flawed_text, frozen, landed, raised},
     trial::{Trial, review_workflow as workflow},
 };
@@ -158,7 +159,7 @@ fn people_tracker_and_metrics_are_told_the_last_one() {
     let written: Vec<&str> = journal
         .iter()
         .filter_map(|entry| match &entry.event {
-            Event::EffectStarted { effect: Effect::Write { text, .. }, .. } => Some(text.as_str()),
+            Event::EffectStarted { effect: Effect::Write(WriteFile { text, .. }), .. } => Some(text.as_str()),
             _ => None,
         })
         .collect();
@@ -171,24 +172,4 @@ fn people_tracker_and_metrics_are_told_the_last_one() {
     assert_eq!(headers, [first, first, last, last]);
     let metrics: serde_json::Value = serde_json::from_str(written.last().unwrap()).unwrap();
     assert_eq!(metrics["final_confidence"], 100);
-}
-
-#[test]
-fn a_round_that_an_older_build_had_ended_goes_on_without_one() {
-    let whole = entries(RECORDED[0].1);
-    let tracker = |entry: &Entry| matches!(&entry.event, Event::EffectStarted { key, .. } if key.as_str() == "round-1/tracker");
-    let past = whole.iter().position(tracker).unwrap() + 1;
-    let settings = RunView::of(&whole).settings.unwrap();
-    // The first round only: what comes after it is not scripted here.
-    let rounds = |cut: usize| {
-        let mut trial = Trial::new(settings.clone(), ScriptedWorld::default(), 1);
-        trial.journal = whole[..cut].to_vec();
-        trial.live(workflow, None);
-        said(&trial.journal)
-    };
-    assert_eq!(rounds(past), Vec::<String>::new());
-    assert_eq!(
-        rounds(past - 1),
-        ["1: 10: reviewers 5/25; one source only; validation, memory, party not consulted"]
-    );
 }

@@ -4,9 +4,10 @@
 use proptest::prelude::*;
 use tribunal_core::{
     brief::Said,
-    effect::{Change, Hunk, Reply, Request, Was},
+    effect::{Change, Remark, Reply, Request, Requests, Was},
     event::Event,
-    finding::{Deferral, Dismissal, Evidence, Finding, Severity, Status},
+    files::Hunk,
+    finding::{Cause, Deferral, Dismissal, Evidence, Finding, Severity, Status, Transition},
     ids::{FindingId, RunId},
     level::Level,
     review::Court,
@@ -35,7 +36,7 @@ fn finding(id: u32, severity: Severity, status: Status) -> Finding {
         maybe_same_as: None,
         history: vec![],
     };
-    finding.move_to(status, Stamp::default(), "so it stands");
+    finding.apply(Transition::new(status, Cause::User, "so it stands"), Stamp::default());
     finding
 }
 
@@ -92,7 +93,7 @@ fn lines_below_an_issue_are_remarks() {
     let text = tracker(&court());
     let edited =
         text.replacen("- Category: clarity", "Ask legal first,\nthey know.\n\n- Category: clarity", 1);
-    let say = Request::Say { text: "about F1: Ask legal first, they know.".into() };
+    let say = Request::Say(Remark { about: Some(FindingId(1)), text: "Ask legal first, they know.".into() });
     assert_eq!((read(&edited).requests, read(&edited).strange), (vec![say], vec![]));
 }
 
@@ -172,7 +173,7 @@ fn an_agent_s_text_is_never_taken_for_a_person_s() {
     assert_eq!(read(&text), Default::default());
     // A line right under the heading is the person's, not the description below it.
     let edits = read(&text.replacen("\n\\### [ ] F1", "\nmy word\n\\### [ ] F1", 1));
-    assert_eq!(edits.requests, [Request::Say { text: "about F1: my word".into() }]);
+    assert_eq!(edits.requests, [Request::Say(Remark { about: Some(FindingId(1)), text: "my word".into() })]);
     assert_eq!(edits.strange, Vec::<String>::new());
     // An editor that wraps lines says nothing.
     let edits = read(&text.replacen("three four", "three\nfour", 1));
@@ -195,7 +196,7 @@ fn an_edit_of_something_that_has_moved_on_is_left_aside_and_told() {
         .on("round-1/review/adversarial", samples::findings(vec![samples::raised(1, Severity::High)]))
         .on("round-1/fix-1/fix/1", samples::fixes(vec![(FindingId(1), Said::Fixed)], true))
         .on("round-1/fix-1/fix/1/land", samples::landed(&repaired, vec![hunk]))
-        .on("round-2/inbox", Reply::Requests { requests })
+        .on("round-2/inbox", Reply::Inbox(Requests { requests }))
         .on("round-2/freeze", samples::frozen(&repaired))
         .on("round-2/review/adversarial", samples::findings(vec![]))
         .on("end/look", samples::frozen(&repaired));

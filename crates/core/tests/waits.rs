@@ -2,7 +2,7 @@
 
 use tribunal_core::{
     brief::Session,
-    effect::{Effect, Reply},
+    effect::{AskAgent, AskOutcome, AwaitReset, Effect, FailedTask, Reply},
     event::Event,
     fault::{FaultKind, Rule},
     finding::Severity,
@@ -47,7 +47,7 @@ fn limited(until_ms: Option<u64>) -> Reply {
 
 fn instant(kind: FaultKind) -> Reply {
     let mut reply = failed(kind);
-    if let Reply::Failed { fault, .. } = &mut reply {
+    if let Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. })) = &mut reply {
         fault.instant = true;
     }
     reply
@@ -64,7 +64,9 @@ fn court(trial: &Trial<ScriptedWorld>) -> Court {
 
 fn waits(trial: &Trial<ScriptedWorld>) -> Vec<u64> {
     let until = trial.journal.iter().filter_map(|entry| match &entry.event {
-        Event::EffectStarted { effect: Effect::AwaitReset { until_ms, .. }, .. } => Some(*until_ms),
+        Event::EffectStarted { effect: Effect::AwaitReset(AwaitReset { until_ms, .. }), .. } => {
+            Some(*until_ms)
+        }
         _ => None,
     });
     until.collect()
@@ -73,7 +75,7 @@ fn waits(trial: &Trial<ScriptedWorld>) -> Vec<u64> {
 /// Who was asked for the seat, under which key.
 fn asked(trial: &Trial<ScriptedWorld>) -> Vec<String> {
     let tasks = trial.journal.iter().filter_map(|entry| match &entry.event {
-        Event::EffectStarted { key, effect: Effect::Ask { task }, .. } => {
+        Event::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. } => {
             Some(format!("{} {}", key.as_str().strip_prefix(SEAT)?, task.agent))
         }
         _ => None,
@@ -304,7 +306,7 @@ fn a_wait_that_goes_on_after_a_resume_is_still_to_be_seen() {
 
 /// The client kept the talk.
 fn kept(mut reply: Reply, at_ms: u64) -> Reply {
-    if let Reply::Agent(answer) = &mut reply {
+    if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
         answer.session = Some(Box::new(Session { id: "talk".into(), total: answer.usage, at_ms }));
     }
     reply
@@ -313,7 +315,7 @@ fn kept(mut reply: Reply, at_ms: u64) -> Reply {
 /// Under which key whose talk was gone on with.
 fn talks(trial: &Trial<ScriptedWorld>) -> Vec<(String, bool)> {
     let tasks = trial.journal.iter().filter_map(|entry| match &entry.event {
-        Event::EffectStarted { key, effect: Effect::Ask { task }, .. } => {
+        Event::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. } => {
             Some((key.as_str().strip_prefix(SEAT)?.to_string(), task.session.is_some()))
         }
         _ => None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tribunal_core::{
     brief::Task,
     client::Job,
-    effect::{Effect, Reply},
+    effect::{AskAgent, AskOutcome, Effect, FailedTask, Reply},
     event::{Entry, Event},
     ids::{Hash, Key},
     limits::Usage,
@@ -40,8 +40,8 @@ impl Call<'_> {
     /// What the agent was sent. None: it is not answered, or never started.
     pub fn prompt(&self) -> Option<&Hash> {
         match self.reply? {
-            Reply::Agent(reply) => Some(&reply.prompt),
-            Reply::Failed { prompt, .. } => prompt.as_ref(),
+            Reply::Ask(AskOutcome::Answered(reply)) => Some(&reply.prompt),
+            Reply::Ask(AskOutcome::Failed(FailedTask { prompt, .. })) => prompt.as_ref(),
             _ => None,
         }
     }
@@ -49,16 +49,16 @@ impl Call<'_> {
     /// What the agent printed.
     pub fn output(&self) -> Option<&Hash> {
         match self.reply? {
-            Reply::Agent(reply) => Some(&reply.output),
-            Reply::Failed { output, .. } => output.as_ref(),
+            Reply::Ask(AskOutcome::Answered(reply)) => Some(&reply.output),
+            Reply::Ask(AskOutcome::Failed(FailedTask { output, .. })) => output.as_ref(),
             _ => None,
         }
     }
 
     pub fn usage(&self) -> Usage {
         match self.reply {
-            Some(Reply::Agent(reply)) => reply.usage,
-            Some(Reply::Failed { usage, .. }) => *usage,
+            Some(Reply::Ask(AskOutcome::Answered(reply))) => reply.usage,
+            Some(Reply::Ask(AskOutcome::Failed(FailedTask { usage, .. }))) => *usage,
             _ => Usage::default(),
         }
     }
@@ -74,7 +74,7 @@ pub fn calls(entries: &[Entry]) -> Vec<Call<'_>> {
             Event::RunStarted { settings: pinned, .. } | Event::SettingsChanged { settings: pinned } => {
                 settings = Some(pinned);
             }
-            Event::EffectStarted { key, stretch, effect: Effect::Ask { task }, .. } => {
+            Event::EffectStarted { key, stretch, effect: Effect::Ask(AskAgent { task }), .. } => {
                 open.insert((*stretch, key), (calls.len(), entry.at.awake_ms));
                 calls.push(Call {
                     key,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use tribunal_core::{
     brief::{Brief, Content},
     decision::About,
-    effect::{Effect, Reply},
+    effect::{AskOutcome, Effect, LandOutcome, Reply},
     event::{Entry, Event, Summary},
     ids::{DecisionId, FindingId, Key},
     reason::Outcome,
@@ -80,9 +80,9 @@ impl Filter {
             }
             Event::EffectStarted { key, effect, .. } => {
                 let ours = match effect {
-                    Effect::Ask { task } => is_about(&task.brief, finding),
-                    Effect::Land { by, .. } => self.keys.contains(by),
-                    Effect::Post { decision } => self.decisions.contains(&decision.id),
+                    Effect::Ask(asked) => is_about(&asked.task.brief, finding),
+                    Effect::Land(landing) => self.keys.contains(&landing.by),
+                    Effect::Post(posted) => self.decisions.contains(&posted.decision.id),
                     _ => false,
                 };
                 // A key comes again in a later stretch, and then for others.
@@ -125,7 +125,7 @@ fn round_of(event: &Event) -> Option<u32> {
         | Event::FixersDealt { round, .. }
         | Event::RoundEnded { round, .. }
         | Event::ConfidenceCalculated { round, .. } => Some(*round),
-        other => key_of(other)?.as_str().split('/').next()?.strip_prefix("round-")?.parse().ok(),
+        other => key_of(other)?.round_number(),
     }
 }
 
@@ -152,10 +152,11 @@ fn went_wrong(event: &Event) -> bool {
         | Event::Unknown => true,
         Event::ChallengerAnswered { fault, .. } => fault.is_some(),
         // Tried once more, with the reason.
-        Event::EffectStarted { key, .. } => key.as_str().ends_with("/again"),
+        Event::EffectStarted { key, .. } => key.is_second_try(),
         Event::EffectFinished { reply, .. } => match reply {
-            Reply::Failed { .. } | Reply::NotLanded { .. } => true,
-            Reply::Agent(reply) => {
+            reply if reply.fault().is_some() => true,
+            Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => true,
+            Reply::Ask(AskOutcome::Answered(reply)) => {
                 matches!(reply.content, Content::Unreadable { .. }) || !reply.remarks.is_empty()
             }
             _ => false,

@@ -11,9 +11,10 @@ use std::{
 use tribunal_core::{
     brief::Task,
     decision::About,
-    effect::{Effect, Refusal, Reply, Request},
+    effect::{AskAgent, AwaitReset, Effect, Reply, Request},
     event::{Entry, Event, Summary},
-    finding::{Dismissal, Finding, Status},
+    files::Refusal,
+    finding::{Cause, Dismissal, Finding, Status, Transition},
     ids::{AgentName, FindingId, Key},
     progress::Progress,
     settings::Settings,
@@ -24,7 +25,6 @@ use crate::{
     Mode, Reporter,
     beside::outcome,
     clean, escaped,
-    live::task_of,
     rulings::Rulings,
     session,
     style::{Screen, Style},
@@ -32,9 +32,6 @@ use crate::{
 };
 use challenge::Sitting;
 use sparse::Tally;
-
-/// How the note of a finding ends that was repaired along with another: no landing of its own says so.
-const ALONG: &str = "(what it showed was gone with another repair)";
 
 #[derive(Debug)]
 pub struct Lines<W> {
@@ -48,7 +45,7 @@ pub struct Lines<W> {
     /// Findings of the patch that was refused last.
     refused: Vec<FindingId>,
     /// Why tasks failed, by key.
-    faults: BTreeMap<String, String>,
+    faults: BTreeMap<Key, String>,
     /// The wait that was told last.
     awaited: Option<String>,
     /// Something stands above: what follows may be set off from it.
@@ -223,7 +220,7 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.wrap(2, &text);
                 self.line(0, &text)
             }
-            Event::PatchLanded { lines, key, .. } if is_of_a_session(key) => {
+            Event::PatchLanded { lines, key, .. } if key.is_session() => {
                 self.refused.clear();
                 let mark = self.screen.paint(Style::Good, "✓");
                 let lines = words::count(*lines, "line");
@@ -244,8 +241,8 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.fit(8, &fault.detail);
                 self.line(4, &format!("{mark} {text}"))
             }
-            Event::FindingMoved { finding, to, note } => match to {
-                Status::Fixed if note.starts_with("a person") || note.ends_with(ALONG) => {
+            Event::FindingMoved { finding, transition: Transition { to, cause, note } } => match to {
+                Status::Fixed if cause.is_by_user() || *cause == Cause::RepairedAlong => {
                     let text = self.screen.fit(16, note);
                     self.line(4, &format!("  {finding} is fixed: {text}"))
                 }
@@ -255,7 +252,7 @@ impl<W: Write> Lines<W> {
                 Status::Open if self.refused.contains(finding) => Ok(()),
                 Status::Open => {
                     let text = self.screen.fit(16, note);
-                    let word = if note.starts_with("a person") { "is open again" } else { "stays open" };
+                    let word = if cause.is_by_user() { "is open again" } else { "stays open" };
                     self.line(4, &format!("  {finding} {word}: {text}"))
                 }
                 other => {
@@ -292,7 +289,7 @@ impl<W: Write> Lines<W> {
             let left = self.screen.wrap(2, &format!("left: {}", words::left(left)));
             self.line(0, &left)?;
         }
-        if let Some(tracker) = self.view.tracker() {
+        if let Some(tracker) = &self.view.tracker {
             let tracker = escaped(tracker);
             self.line(2, &format!("tracker: {tracker}"))?;
         }
@@ -337,17 +334,19 @@ impl<W: Write> Lines<W> {
                 waits.iter().try_for_each(|wait| self.wait(wait))
             }
             Event::SettingsChanged { .. } => self.line(2, "changed settings were taken in"),
-            Event::EffectStarted { effect: Effect::AwaitReset { agent, until_ms, .. }, .. } => {
-                self.wait(&words::awaited(agent, *until_ms, entry.at.wall_ms))
-            }
+            Event::EffectStarted {
+                effect: Effect::AwaitReset(AwaitReset { agent, until_ms, .. }), ..
+            } => self.wait(&words::awaited(agent, *until_ms, entry.at.wall_ms)),
             Event::EffectStarted { key, effect, .. } => self.effect(key, effect),
-            Event::EffectFinished { reply: Reply::Requests { requests }, .. } => self.requests(requests),
+            Event::EffectFinished { reply: Reply::Inbox(said) | Reply::Wait(said), .. } => {
+                self.requests(&said.requests)
+            }
             Event::FindingRaised { finding } => self.finding(finding),
             Event::DecisionAnswered { decision, answer } => {
                 let choice = self.screen.fit(24, &answer.choice);
-                let says = match answer.choice.as_str() {
-                    "withdrawn" => format!("is withdrawn: {}", clean(&answer.note)),
-                    _ => format!("was answered: {choice}"),
+                let says = match answer.is_withdrawn() {
+                    true => format!("is withdrawn: {}", clean(&answer.note)),
+                    false => format!("was answered: {choice}"),
                 };
                 self.line(2, &format!("{} {says}", clean(decision.as_str())))
             }
@@ -379,15 +378,17 @@ impl<W: Write> Lines<W> {
         self.tally.see(&entry.event);
         self.sitting.see(&entry.event);
         self.rulings.see(&entry.event);
-        if let Event::EffectFinished { key, reply: Reply::Failed { fault, .. }, .. } = &entry.event {
-            self.faults.insert(key.to_string(), fault.detail.clone());
+        if let Event::EffectFinished { key, reply, .. } = &entry.event
+            && let Some(fault) = reply.fault()
+        {
+            self.faults.insert(key.task(), fault.detail.clone());
         }
     }
 
     fn requests(&mut self, requests: &[Request]) -> io::Result<()> {
         for request in requests {
-            if let Request::Say { text } = request {
-                let text = self.screen.wrap(2, &format!("a person says: {text}"));
+            if let Request::Say(remark) = request {
+                let text = self.screen.wrap(2, &format!("a person says: {remark}"));
                 self.line(0, &text)?;
             }
         }
@@ -396,9 +397,8 @@ impl<W: Write> Lines<W> {
 
     fn effect(&mut self, key: &Key, effect: &Effect) -> io::Result<()> {
         match effect {
-            Effect::Ask { task: Task { brief, .. } } if key.as_str().ends_with("/again") => {
-                let first = key.as_str().trim_end_matches("/again");
-                let text = match (brief.correction.as_str(), self.faults.get(first)) {
+            Effect::Ask(AskAgent { task: Task { brief, .. } }) if key.is_second_try() => {
+                let text = match (brief.correction.as_str(), self.faults.get(&key.task())) {
                     ("", Some(why)) => format!("tried once more: {why}"),
                     ("", None) => "tried once more".to_string(),
                     (why, _) => format!("asked once more: {why}"),
@@ -406,23 +406,13 @@ impl<W: Write> Lines<W> {
                 let name = self.sitting.name(key).unwrap_or_else(|| brief.role.to_string());
                 self.seat((Style::Warn, "↻"), &name, &text)
             }
-            Effect::Ask { task: Task { brief, .. } } if is_after_a_wait(key) => {
+            Effect::Ask(AskAgent { task: Task { brief, .. } }) if key.is_after_wait() => {
                 let name = self.sitting.name(key).unwrap_or_else(|| brief.role.to_string());
                 self.seat((Style::Warn, "↻"), &name, "asked again: the usage limit should have passed")
             }
             _ => Ok(()),
         }
     }
-}
-
-/// `round-1/fix-1/session`.
-fn is_of_a_session(key: &Key) -> bool {
-    key.as_str().ends_with("/session")
-}
-
-/// `…/then-2`.
-fn is_after_a_wait(key: &Key) -> bool {
-    key.as_str().rsplit('/').next().is_some_and(|last| last.starts_with("then-"))
 }
 
 impl Lines<Vec<u8>> {
@@ -438,7 +428,7 @@ impl<W: Write> Reporter for Lines<W> {
         match self.mode {
             Mode::Silent => match &entry.event {
                 Event::Warned { .. }
-                | Event::EffectStarted { effect: Effect::AwaitReset { .. }, .. }
+                | Event::EffectStarted { effect: Effect::AwaitReset(_), .. }
                 | Event::RunParked(_)
                 | Event::RunFinished(_) => self.shown(entry),
                 _ => Ok(()),
@@ -460,10 +450,9 @@ impl<W: Write> Reporter for Lines<W> {
         if self.mode < Mode::Streaming {
             return Ok(());
         }
-        let name = task_of(&progress.key).split('/').collect::<Vec<_>>();
-        let name = match name.as_slice() {
-            [.., "fix", number] => format!("fixer {number}"),
-            [.., "review", role] => (*role).to_string(),
+        let name = match (progress.key.fixer_number(), progress.key.reviewer_role()) {
+            (Some(number), _) => format!("fixer {number}"),
+            (_, Some(role)) => role.to_string(),
             _ => self.sitting.name(&progress.key).unwrap_or_else(|| progress.key.to_string()),
         };
         let name = clean(&name);

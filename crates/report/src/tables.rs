@@ -119,7 +119,7 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
         let _ =
             writeln!(out, "  {}; for gates {}, {}", words::confidence(found), found.for_gates, found.band);
     }
-    if let Some(tracker) = view.tracker() {
+    if let Some(tracker) = &view.tracker {
         let _ = writeln!(out, "  tracker: {}", escaped(tracker));
     }
     let mut steps = crate::next_steps(view, &screen.program);

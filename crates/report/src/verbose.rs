@@ -9,7 +9,10 @@ use std::{
 
 use tribunal_core::{
     brief::{AgentReply, Content},
-    effect::{Effect, Reply},
+    effect::{
+        AskAgent, AskOutcome, AwaitReset, Effect, Freeze, FreezeOutcome, Land, LandOutcome, PostDecision,
+        PostOutcome, Reply, Restore, RestoreOutcome, Sleep, TakeIn, WaitForUser, WriteFile, WriteOutcome,
+    },
     event::{Entry, Event},
     ids::Key,
     limits::Usage,
@@ -69,7 +72,11 @@ impl<W: Write> Reporter for Verbose<W> {
                 Style::Bad
             }
             Event::ChallengerAnswered { fault: Some(_), .. } => Style::Bad,
-            Event::EffectFinished { reply: Reply::Failed { .. } | Reply::NotLanded { .. }, .. } => Style::Bad,
+            Event::EffectFinished { reply, .. } if reply.fault().is_some() => Style::Bad,
+            Event::EffectFinished {
+                reply: Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }),
+                ..
+            } => Style::Bad,
             Event::Warned { .. } | Event::Unknown => Style::Warn,
             Event::EffectStarted { .. } | Event::EffectFinished { .. } | Event::Boundary { .. } => Style::Dim,
             _ => Style::Plain,
@@ -118,7 +125,7 @@ fn says_of_findings(event: &Event) -> String {
     match event {
         Event::FindingRaised { finding } => format!("{}: {}", finding.severity, finding.description),
         Event::FindingJoined { severity, raiser, .. } => format!("{severity}, also by {}", raiser.role),
-        Event::FindingMoved { to, note, .. } => format!("{}: {note}", to.word()),
+        Event::FindingMoved { transition, .. } => format!("{}: {}", transition.to.word(), transition.note),
         Event::FindingRuled { ruled, severity, voices, .. } => {
             let said = voices.iter().map(|voice| format!("{} {}", voice.agent, voice.holds));
             format!("{ruled}, {severity}: {}", said.collect::<Vec<_>>().join(", "))
@@ -141,19 +148,21 @@ fn says_of_findings(event: &Event) -> String {
 
 fn asked(effect: &Effect) -> String {
     match effect {
-        Effect::Freeze { subject } => format!("freeze {}", subject.title()),
-        Effect::Ask { task } => format!("ask {} as {}", task.agent, task.brief.role),
-        Effect::TakeIn { before, .. } => {
+        Effect::Freeze(Freeze { subject }) => format!("freeze {}", subject.title()),
+        Effect::Ask(AskAgent { task }) => format!("ask {} as {}", task.agent, task.brief.role),
+        Effect::TakeIn(TakeIn { before, .. }) => {
             format!("look at what was changed in {}", words::count(before.len() as u32, "file"))
         }
-        Effect::Land { by, .. } => format!("land what {by} made"),
-        Effect::Restore { stray } => format!("put {} back", stray.path),
-        Effect::Write { text, .. } => format!("write {} bytes", words::thousands(text.len() as u64)),
-        Effect::Post { decision } => format!("post {}", decision.id),
-        Effect::Inbox => "look into the inbox".into(),
-        Effect::Wait { ending } => format!("wait: {}", ending.detail),
-        Effect::Sleep { ms } => format!("sleep {ms} ms"),
-        Effect::AwaitReset { agent, until_ms, .. } => {
+        Effect::Land(Land { by, .. }) => format!("land what {by} made"),
+        Effect::Restore(Restore { stray }) => format!("put {} back", stray.path),
+        Effect::Write(WriteFile { text, .. }) => {
+            format!("write {} bytes", words::thousands(text.len() as u64))
+        }
+        Effect::Post(PostDecision { decision }) => format!("post {}", decision.id),
+        Effect::Inbox(_) => "look into the inbox".into(),
+        Effect::Wait(WaitForUser { ending }) => format!("wait: {}", ending.detail),
+        Effect::Sleep(Sleep { ms }) => format!("sleep {ms} ms"),
+        Effect::AwaitReset(AwaitReset { agent, until_ms, .. }) => {
             let until = Stamp { wall_ms: *until_ms, awake_ms: 0 };
             format!("wait for {agent} until {} UTC", until.utc())
         }
@@ -161,25 +170,52 @@ fn asked(effect: &Effect) -> String {
 }
 
 fn replied(reply: &Reply, took: Option<u64>) -> String {
-    let (what, usage) = match reply {
-        Reply::Frozen { text, .. } => (format!("{} bytes", words::thousands(text.len() as u64)), None),
-        Reply::Agent(reply) => (answered(reply), Some(&reply.usage)),
-        Reply::Failed { fault, usage, .. } => (fault.detail.clone(), Some(usage)),
-        Reply::Landed { hunks, files, .. } => {
-            let hunks = hunks.len() + files.iter().map(|file| file.hunks.len()).sum::<usize>();
-            (format!("landed, {}", words::count(hunks as u32, "hunk")), None)
-        }
-        Reply::NotLanded { why } => (format!("not landed: {}", words::refused(why)), None),
-        Reply::Written { path, .. } => (path.clone(), None),
-        Reply::Restored { parked } => {
-            (parked.as_ref().map_or("put back".into(), |path| format!("put back, parked as {path}")), None)
-        }
-        Reply::Posted => ("posted".into(), None),
-        Reply::Requests { requests } => (words::count(requests.len() as u32, "request"), None),
-        Reply::Slept => ("slept".into(), None),
+    let usage = match reply {
+        Reply::Ask(AskOutcome::Answered(reply)) => Some(&reply.usage),
+        Reply::Ask(AskOutcome::Failed(failed)) => Some(&failed.usage),
+        _ => None,
+    };
+    let what = match reply.fault() {
+        Some(fault) => fault.detail.clone(),
+        None => done(reply),
     };
     let took = took.map(|ms| format!(" · {ms} ms")).unwrap_or_default();
     format!("{what}{took}{}", usage.map(spent).unwrap_or_default())
+}
+
+/// What came of an effect that did not fail.
+fn done(reply: &Reply) -> String {
+    match reply {
+        Reply::Freeze(FreezeOutcome::Frozen(frozen)) => {
+            format!("{} bytes", words::thousands(frozen.text.len() as u64))
+        }
+        Reply::Ask(AskOutcome::Answered(reply)) => answered(reply),
+        Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
+            let hunks = landed.hunks.len() + landed.files.iter().map(|file| file.hunks.len()).sum::<usize>();
+            format!("landed, {}", words::count(hunks as u32, "hunk"))
+        }
+        Reply::Land(LandOutcome::Refused { why }) | Reply::TakeIn(LandOutcome::Refused { why }) => {
+            format!("not landed: {}", words::refused(why))
+        }
+        Reply::Restore(RestoreOutcome::Restored { parked }) => {
+            parked.as_ref().map_or("put back".into(), |path| format!("put back, parked as {path}"))
+        }
+        Reply::Write(WriteOutcome::Written { path, .. }) => path.clone(),
+        Reply::Write(WriteOutcome::Edited { requests }) => {
+            format!("edited: {}", words::count(requests.len() as u32, "request"))
+        }
+        Reply::Post(PostOutcome::Posted) => "posted".into(),
+        Reply::Inbox(said) | Reply::Wait(said) => words::count(said.requests.len() as u32, "request"),
+        Reply::Sleep(_) | Reply::AwaitReset(_) => "slept".into(),
+        // Told with its fault.
+        Reply::Freeze(FreezeOutcome::Failed { .. })
+        | Reply::Ask(AskOutcome::Failed(_))
+        | Reply::Land(LandOutcome::Failed { .. })
+        | Reply::TakeIn(LandOutcome::Failed { .. })
+        | Reply::Restore(RestoreOutcome::Failed { .. })
+        | Reply::Write(WriteOutcome::Failed { .. })
+        | Reply::Post(PostOutcome::Failed { .. }) => "failed".into(),
+    }
 }
 
 fn answered(reply: &AgentReply) -> String {

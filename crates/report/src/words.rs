@@ -2,15 +2,16 @@
 
 use tribunal_core::{
     confidence::Confidence,
+    counts::{BySeverity, Counts},
     decision::Decision,
-    effect::Refusal,
     event::Summary,
+    files::Refusal,
     finding::Severity,
     ids::{AgentName, FindingId, RunId},
     limits::{Cost, Left, Limits, Spent},
     reason::{Outcome, Reason},
     stamp::Stamp,
-    view::{BySeverity, Counts, Phase, RunView},
+    view::{Phase, RunView},
 };
 
 /// `9 findings: 1 critical, 3 high, 4 medium, 1 low`.

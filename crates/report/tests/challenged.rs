@@ -15,7 +15,7 @@ use tribunal_report::{
     live::{Board, Controls},
     tables,
 };
-use tribunal_testkit::{COUNTER, RECORDED, challenged, entries};
+use tribunal_testkit::{COUNTER, SAMPLE_JOURNAL, challenged, entries};
 
 fn screen(columns: usize) -> Screen {
     Screen { width: Some(columns), ..Screen::default() }
@@ -92,7 +92,7 @@ fn in_summary_a_sitting_is_a_line() {
 
 #[test]
 fn a_round_with_nothing_to_dispute_says_nothing_about_challenges() {
-    let recorded = entries(RECORDED[0].1);
+    let recorded = entries(SAMPLE_JOURNAL);
     for mode in Mode::ALL {
         assert!(!drawn(&recorded, mode, Screen::default()).contains("challenge"), "{mode}");
     }

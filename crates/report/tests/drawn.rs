@@ -6,7 +6,7 @@ use tribunal_core::{
     view::RunView,
 };
 use tribunal_report::{JsonLines, Lines, Mode, Reporter, Screen, tables};
-use tribunal_testkit::{RECORDED, entries, samples};
+use tribunal_testkit::{SAMPLE_JOURNAL, entries, samples};
 
 fn drawn(screen: Screen) -> String {
     drawn_as(Mode::default(), screen)
@@ -15,7 +15,7 @@ fn drawn(screen: Screen) -> String {
 fn drawn_as(mode: Mode, screen: Screen) -> String {
     let mut out = Vec::new();
     let mut lines = Lines::new(&mut out, screen, mode);
-    for entry in entries(RECORDED[0].1) {
+    for entry in entries(SAMPLE_JOURNAL) {
         lines.entry(&entry).unwrap();
     }
     String::from_utf8(out).unwrap()
@@ -29,7 +29,7 @@ fn piped() {
 /// As a build that calculates confidence would have recorded it.
 fn with_confidence() -> Vec<Entry> {
     let mut all = Vec::new();
-    for entry in entries(RECORDED[0].1) {
+    for entry in entries(SAMPLE_JOURNAL) {
         let ended = matches!(entry.event, Event::RoundEnded { .. }).then(|| entry.clone());
         all.push(entry);
         all.extend(ended.map(|ended| Entry {
@@ -149,7 +149,7 @@ fn in_colour_it_says_the_same() {
 fn for_programs_every_line_is_the_entry_itself() {
     let mut out = Vec::new();
     let mut lines = JsonLines::new(&mut out);
-    let recorded = entries(RECORDED[0].1);
+    let recorded = entries(SAMPLE_JOURNAL);
     for entry in &recorded {
         lines.entry(entry).unwrap();
     }
@@ -158,7 +158,7 @@ fn for_programs_every_line_is_the_entry_itself() {
 
 #[test]
 fn in_a_list_of_runs() {
-    let view = RunView::of(&entries(RECORDED[0].1));
+    let view = RunView::of(&entries(SAMPLE_JOURNAL));
     let standing = tables::Standing { view: &view, live: false };
     let text = tables::runs(&[standing], &Screen::default());
     insta::assert_snapshot!(text + &tables::status(&standing, &Screen::default()));

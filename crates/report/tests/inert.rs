@@ -18,7 +18,7 @@ use tribunal_core::{
     view::RunView,
 };
 use tribunal_report::{Export, Rulings, clean, tables::Standing};
-use tribunal_testkit::{RECORDED, challenged, entries};
+use tribunal_testkit::{SAMPLE_JOURNAL, challenged, entries};
 
 const HOSTILE: &[&str] = &[
     "`",
@@ -131,9 +131,9 @@ fn told(mut journal: Vec<Entry>, text: &str) -> Vec<Entry> {
                     (voice.note, voice.counter) = (text.into(), text.into());
                 }
             }
-            Event::FindingMoved { to, note, .. } => {
-                *note = text.into();
-                if let Status::Blocked { decision } = to {
+            Event::FindingMoved { transition, .. } => {
+                transition.note = text.into();
+                if let Status::Blocked { decision } = &mut transition.to {
                     *decision = DecisionId::new(text);
                 }
             }
@@ -277,7 +277,7 @@ proptest! {
     #[test]
     fn nothing_that_agents_write_breaks_out_of_its_place(text in text()) {
         assert_inert(challenged, &text);
-        assert_inert(|| entries(RECORDED[0].1), &text);
+        assert_inert(|| entries(SAMPLE_JOURNAL), &text);
     }
 }
 

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
-    effect::{Effect, Reply},
+    effect::{AskOutcome, AwaitReset, Effect, Elapsed, Reply},
     event::{Entry, Event},
     ids::{AgentName, Key},
     limits::{Cost, Usage},
@@ -14,7 +14,7 @@ use tribunal_report::{
     live::{Board, Controls},
     tables::{Standing, runs, status},
 };
-use tribunal_testkit::{RECORDED, entries};
+use tribunal_testkit::{SAMPLE_JOURNAL, entries};
 
 /// 2026-11-15 14:47 UTC.
 const NOW: u64 = 1_794_754_020_000;
@@ -22,11 +22,11 @@ const HOUR: u64 = 3_600_000;
 
 /// The recorded run up to the middle of its panel, as it would go on at a usage limit of 2 h 13 min.
 fn at_a_limit() -> Vec<Entry> {
-    let mut all: Vec<Entry> = entries(RECORDED[0].1).into_iter().take(12).collect();
+    let mut all: Vec<Entry> = entries(SAMPLE_JOURNAL).into_iter().take(12).collect();
     let last = all.last().unwrap().clone();
     let until_ms = NOW + 2 * HOUR + 13 * 60_000;
     let why = "agent `claude-code` is at its usage limit".to_string();
-    let effect = Effect::AwaitReset { agent: AgentName::new("claude-code"), until_ms, why };
+    let effect = Effect::AwaitReset(AwaitReset { agent: AgentName::new("claude-code"), until_ms, why });
     let key = Key::new("round-1/review/adversarial/wait-1");
     let fingerprint = effect.fingerprint().unwrap();
     let event = Event::EffectStarted { key, stretch: 1, effect, fingerprint };
@@ -38,7 +38,7 @@ fn at_a_limit() -> Vec<Entry> {
 fn passed(mut all: Vec<Entry>) -> Vec<Entry> {
     let last = all.last().unwrap().clone();
     let key = Key::new("round-1/review/adversarial/wait-1");
-    let event = Event::EffectFinished { key, stretch: 1, reply: Reply::Slept };
+    let event = Event::EffectFinished { key, stretch: 1, reply: Reply::AwaitReset(Elapsed {}) };
     let at = Stamp { wall_ms: NOW + 3 * HOUR, awake_ms: 20_000 + 3 * HOUR };
     all.push(Entry { seq: last.seq + 1, at, event, ..last });
     all
@@ -100,12 +100,12 @@ fn a_live_run_that_waits_says_so_in_its_status() {
 
 /// The recorded run, with what its agents' replies cost said to be what it would have been by the token.
 fn by_plan(every: usize) -> Vec<Entry> {
-    let mut all = entries(RECORDED[0].1);
+    let mut all = entries(SAMPLE_JOURNAL);
     let mut spent = (Cost(0), Cost(0));
     let mut replies = 0;
     for entry in &mut all {
         match &mut entry.event {
-            Event::EffectFinished { reply: Reply::Agent(reply), .. } => {
+            Event::EffectFinished { reply: Reply::Ask(AskOutcome::Answered(reply)), .. } => {
                 replies += 1;
                 let Usage { cost: Some(cost), .. } = reply.usage else { continue };
                 reply.usage.notional = replies % every == 0;
@@ -130,7 +130,7 @@ fn tokens_come_first_and_what_a_subscription_paid_is_no_bill() {
         let list = runs(&[standing], &Screen::default());
         format!("{line}\n{}", list.trim_end().replace("_bmad-output/planning-artifacts/", ""))
     };
-    insta::assert_snapshot!(said(&entries(RECORDED[0].1)), @r"
+    insta::assert_snapshot!(said(&entries(SAMPLE_JOURNAL)), @r"
       11 raised: 10 fixed, 1 dismissed · 3 rounds · 47,480 tokens · cost 0.35 · 0:00
     prd-86kc             resolved  2026-11-15 03:57:18  11 raised: 10 fixed, 1 dismissed 47k tokens, 0.35    prd.md
     ");

@@ -7,10 +7,10 @@ use tribunal_core::{
     ids::FindingId,
 };
 use tribunal_report::{Filter, Reporter, Screen, Verbose, Wanted, calls::calls};
-use tribunal_testkit::{RECORDED, entries};
+use tribunal_testkit::{SAMPLE_JOURNAL, entries};
 
 fn recorded() -> Vec<Entry> {
-    entries(RECORDED[0].1)
+    entries(SAMPLE_JOURNAL)
 }
 
 fn filtered(wanted: Wanted) -> Vec<Entry> {

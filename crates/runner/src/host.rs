@@ -9,7 +9,7 @@ use tokio::{
 use tribunal_core::{
     decision::Decision,
     desk::{Ask, Desk, Divergence, History, Turn, finished},
-    effect::{Effect, Reply, Request},
+    effect::{Effect, EffectKind, Reply, Request, Requests},
     event::{Draft, Entry, Event},
     host::Parked,
     ids::Key,
@@ -26,6 +26,7 @@ use crate::{
         Performed, World, answers_in_files, edits_in_tracker, let_go, perform, remove_page, world_fault,
     },
     journal::{Journal, split},
+    stop::Stop,
 };
 
 /// What a screen may draw.
@@ -45,17 +46,6 @@ pub enum Seen<'a> {
     Waiting,
 }
 
-/// What the person at the terminal wants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stop {
-    #[default]
-    GoOn,
-    /// Nothing new starts; what runs may finish.
-    Park,
-    /// End what runs, too.
-    Now,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     #[error(transparent)]
@@ -66,6 +56,26 @@ pub enum HostError {
     State(serde_json::Error),
     #[error("the workflow waits for nothing")]
     Stuck,
+    #[error("`{key}` broke off, which is a bug: {cause}")]
+    Broke { key: Key, cause: String },
+}
+
+/// An effect under way.
+#[derive(Debug)]
+pub(crate) struct Started {
+    key: Key,
+    kind: EffectKind,
+}
+
+/// Why requests are read.
+enum Reading {
+    Inbox,
+    /// The run parks with this ending if nobody said anything. A wait that was there before (`again`) is answered by the very
+    /// fact that a person resumed the run.
+    Wait {
+        ending: Ending,
+        again: bool,
+    },
 }
 
 pub(crate) struct Host<'a> {
@@ -77,8 +87,8 @@ pub(crate) struct Host<'a> {
     /// Tells what runs to end.
     pub ending: watch::Sender<bool>,
     pub running: JoinSet<Option<Performed>>,
-    /// Which task performs which key.
-    pub keys: HashMap<task::Id, Key>,
+    /// Which task performs which effect.
+    pub tasks: HashMap<task::Id, Started>,
     /// How often an earlier life began what it never finished.
     pub lost: HashMap<Key, u32>,
     /// Something was answered without waiting: the workflow gets its turn first.
@@ -237,29 +247,22 @@ impl Host<'_> {
     /// What concerns the run itself is answered here; the rest goes to a task.
     async fn start(&mut self, desk: &Desk, ask: Ask) -> Result<(), HostError> {
         match &ask.effect {
-            Effect::Inbox => self.answer_requests(desk, &ask.key, None).await,
-            Effect::Wait { ending } => {
-                let ending = ending.clone();
-                self.answer_requests(desk, &ask.key, Some((ending, ask.again))).await
+            Effect::Inbox(_) => self.answer_requests(desk, &ask.key, Reading::Inbox).await,
+            Effect::Wait(wait) => {
+                let reading = Reading::Wait { ending: wait.ending.clone(), again: ask.again };
+                self.answer_requests(desk, &ask.key, reading).await
             }
             _ => {
-                let key = ask.key.clone();
+                let (key, kind) = (ask.key.clone(), ask.effect.kind());
                 let lost = self.lost.remove(&key).filter(|_| ask.again).unwrap_or(0);
                 let task = self.running.spawn(perform(self.world.clone(), ask, desk.stretch(), lost));
-                self.keys.insert(task.id(), key);
+                self.tasks.insert(task.id(), Started { key, kind });
                 Ok(())
             }
         }
     }
 
-    /// `waiting`: park with this ending if nobody said anything. A wait that was there before is answered by the very
-    /// fact that a person resumed the run.
-    async fn answer_requests(
-        &mut self,
-        desk: &Desk,
-        key: &Key,
-        waiting: Option<(Ending, bool)>,
-    ) -> Result<(), HostError> {
+    async fn answer_requests(&mut self, desk: &Desk, key: &Key, reading: Reading) -> Result<(), HostError> {
         let (taken, mut requests) = split(self.journal.requests()?);
         let open: Vec<Decision> = self.journal.view().waiting().cloned().collect();
         // A session works in the same tree: what stands in a file there may be its own word about its own work.
@@ -267,20 +270,24 @@ impl Host<'_> {
             requests.extend(answers_in_files(&self.world, &open));
         }
         requests.extend(edits_in_tracker(&self.world));
-        if let Some((ending, again)) = waiting {
-            if again {
-                requests.push(Request::Resume);
+        let reply = match reading {
+            Reading::Inbox => Reply::Inbox(Requests { requests }),
+            Reading::Wait { ending, again } => {
+                if again {
+                    requests.push(Request::Resume);
+                }
+                if requests.is_empty() {
+                    desk.park(ending);
+                    self.answered_at_once = true;
+                    return Ok(());
+                }
+                Reply::Wait(Requests { requests })
             }
-            if requests.is_empty() {
-                desk.park(ending);
-                self.answered_at_once = true;
-                return Ok(());
-            }
-        }
-        let draft = finished(key, desk.stretch(), Reply::Requests { requests });
+        };
+        let draft = finished(key, desk.stretch(), reply);
         let (entry, reply) = self.journal.record_reply(draft, Vec::new(), taken).await?;
-        if let Reply::Requests { requests } = &reply {
-            for request in requests {
+        if let Reply::Inbox(said) | Reply::Wait(said) = &reply {
+            for request in &said.requests {
                 if let Request::Answer { decision, answer } = request {
                     remove_page(&self.world, decision);
                     let asked = self.journal.view().decisions.iter().find(|asked| asked.id == *decision);
@@ -309,13 +316,17 @@ impl Host<'_> {
         done: Result<(task::Id, Option<Performed>), JoinError>,
         deliver: bool,
     ) -> Result<(), HostError> {
-        let (id, performed) = match done {
-            Ok((id, Some(performed))) => (id, performed),
+        let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let Some(Started { key, kind }) = self.tasks.remove(&id) else { return Ok(()) };
+        let performed = match done {
+            Ok((_, Some(performed))) => performed,
             // Ended by us on the person's word: it never finished, so there is nothing to record.
             Ok((_, None)) => return Ok(()),
-            Err(broke) => (broke.id(), world_fault(format!("a bug: {broke}")).into()),
+            Err(broke) => match Reply::failed(kind, world_fault(format!("a bug: {broke}"))) {
+                Some(reply) => reply.into(),
+                None => return Err(HostError::Broke { key, cause: broke.to_string() }),
+            },
         };
-        let Some(key) = self.keys.remove(&id) else { return Ok(()) };
         while let Ok(progress) = self.progress.try_recv() {
             (self.sink)(Seen::Progress(&progress));
         }

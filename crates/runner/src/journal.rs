@@ -71,16 +71,12 @@ impl Journal {
     ) -> Result<(Entry, Reply), StoreError> {
         let batch = Batch { blobs, taken, ..Batch::default() };
         let entries = self.commit(vec![draft], batch).await?;
-        match entries.into_iter().next() {
-            Some(entry @ Entry { event: Event::EffectFinished { .. }, .. }) => {
-                let reply = match &entry.event {
-                    Event::EffectFinished { reply, .. } => reply.clone(),
-                    _ => Reply::Slept,
-                };
-                Ok((entry, reply))
-            }
-            _ => Err(StoreError::Writer("a reply was not recorded as one".into())),
-        }
+        let entry = entries.into_iter().next();
+        let reply = entry.as_ref().and_then(|entry| match &entry.event {
+            Event::EffectFinished { reply, .. } => Some(reply.clone()),
+            _ => None,
+        });
+        entry.zip(reply).ok_or_else(|| StoreError::Writer("a reply was not recorded as one".into()))
     }
 
     async fn commit(&mut self, drafts: Vec<Draft>, mut batch: Batch) -> Result<Vec<Entry>, StoreError> {

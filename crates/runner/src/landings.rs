@@ -8,9 +8,10 @@ use std::{
 };
 
 use tribunal_core::{
-    effect::{Effect, Reply, Stray},
+    effect::{Effect, Land, LandOutcome, Reply},
     event::{Entry, Event},
-    finding::Status,
+    files::Stray,
+    finding::{Status, Transition},
     ids::{FindingId, Hash, Key, RunId},
     view::{Phase, RunView},
 };
@@ -207,7 +208,7 @@ impl Landings {
         if let Some(stranger) = changes.iter().find(|it| self.path().is_some_and(|path| path != it.path)) {
             return Err(self.damaged(io::Error::other(format!("it is one of {}", stranger.path))));
         }
-        if changes.is_empty() && landing.by().as_str().ends_with("/session") {
+        if changes.is_empty() && landing.by().is_session() {
             Err(LandingsError::InSession { run: self.run.clone() })
         } else if changes.is_empty() {
             Err(LandingsError::NoCheckpoint { run: self.run.clone() })
@@ -263,10 +264,12 @@ fn recorded(entries: &[Entry]) -> (Vec<Landing>, Vec<At>) {
     for entry in entries {
         match &entry.event {
             Event::Boundary { stretch: ended, .. } => stretch = ended + 1,
-            Event::EffectStarted { key, effect: Effect::Land { by, .. }, stretch, .. } => {
+            Event::EffectStarted { key, effect: Effect::Land(Land { by, .. }), stretch, .. } => {
                 begun.insert((At { stretch: *stretch, by: by.clone() }, key.clone()));
             }
-            Event::EffectFinished { key, stretch, reply } if !matches!(reply, Reply::Landed { .. }) => {
+            Event::EffectFinished { key, stretch, reply }
+                if !matches!(reply, Reply::Land(LandOutcome::Landed(_))) =>
+            {
                 begun.retain(|(at, asked): &(At, Key)| at.stretch != *stretch || asked != key);
             }
             Event::PatchLanded { key, findings, .. } => {
@@ -275,7 +278,7 @@ fn recorded(entries: &[Entry]) -> (Vec<Landing>, Vec<At>) {
                 claimed.clone_from(findings);
                 landed.push(Landing { at, findings: Vec::new(), undone: false });
             }
-            Event::FindingMoved { finding, to, .. } => {
+            Event::FindingMoved { finding, transition: Transition { to, .. } } => {
                 let known = claimed.len();
                 claimed.retain(|claim| claim != finding);
                 if let (true, Status::Fixed, Some(landing)) = (claimed.len() < known, to, landed.last_mut()) {

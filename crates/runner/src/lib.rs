@@ -33,12 +33,14 @@ pub mod session;
 mod shared;
 pub mod shelf;
 pub mod step_hooks;
+mod stop;
 pub mod subject;
 pub mod undo;
 
-pub use host::{Seen, Stop};
+pub use host::Seen;
 pub use merging::Lines;
 pub use project::Project;
 pub use rate::Rate;
 pub use run::{Hold, RunError, Runner};
 pub use shared::Shared;
+pub use stop::Stop;

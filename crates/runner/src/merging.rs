@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use similar::{DiffOp, TextDiff, TextMerge};
-use tribunal_core::effect::Hunk;
+use tribunal_core::files::Hunk;
 
 /// Brings the change from `base` to `theirs` into `ours`. Err: the line of `ours` where both sides changed something.
 /// A change that is already there is no conflict.

@@ -16,7 +16,7 @@ use std::{
 };
 
 use tribunal_core::{
-    effect::Effect,
+    effect::{AskAgent, Effect},
     event::Event,
     ids::{FindingId, RunId},
 };
@@ -26,7 +26,6 @@ use crate::{
     checkpoints::{At, Change, Checkpoints},
     merging::c_quoted,
     project::Project,
-    undo::listed,
 };
 
 /// Who the commits are by.
@@ -77,6 +76,11 @@ pub(crate) fn forget(project: &Project, run: &RunId) -> io::Result<()> {
         Some(reference) => asked(git(project.root()).args(["update-ref", "-d", &reference])).map(|_| ()),
         None => Ok(()),
     }
+}
+
+/// `F1, F4`.
+pub fn listed(findings: &[FindingId]) -> String {
+    findings.iter().map(FindingId::to_string).collect::<Vec<String>>().join(", ")
 }
 
 /// What the run's landings can be seen under, if git was given any.
@@ -218,7 +222,7 @@ fn findings(project: &Project, run: &RunId, at: &At) -> Vec<FindingId> {
     let store = Store::open_read_only(&project.home());
     let entries = store.and_then(|store| store.entries_to_go_on(run)).unwrap_or_default();
     let task = entries.iter().find_map(|entry| match &entry.event {
-        Event::EffectStarted { key, stretch, effect: Effect::Ask { task }, .. } => {
+        Event::EffectStarted { key, stretch, effect: Effect::Ask(AskAgent { task }), .. } => {
             (*key == at.by && *stretch == at.stretch).then_some(task)
         }
         _ => None,

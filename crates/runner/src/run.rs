@@ -29,7 +29,7 @@ use tribunal_supervise::{Identity, sweep_strays};
 use crate::{
     effects::{GRACE, Keeping, World, unusable_answers},
     files,
-    host::{self, Host, HostError, Seen, Stop},
+    host::{self, Host, HostError, Seen},
     journal::{Journal, mask_all},
     locks::{self, Lock, Locked},
     mask::Masker,
@@ -37,6 +37,7 @@ use crate::{
     project::Project,
     session::{self, SessionError},
     shared::Shared,
+    stop::Stop,
     subject::{self, SubjectError},
 };
 
@@ -140,7 +141,7 @@ impl Runner {
         for entry in &entries {
             sink(Seen::Entry(entry));
         }
-        self.drive(run, journal, (entries, locks), sink).await
+        self.drive(run, journal, entries, locks, sink).await
     }
 
     /// Goes on with a run that parked or died, with the settings it has or with changed ones.
@@ -189,7 +190,7 @@ impl Runner {
         for entry in recorded {
             sink(Seen::Entry(&entry));
         }
-        self.drive(run.clone(), journal, (entries, locks), sink).await
+        self.drive(run.clone(), journal, entries, locks, sink).await
     }
 
     /// Whether some process works on the run right now.
@@ -223,7 +224,8 @@ impl Runner {
         &self,
         run: RunId,
         mut journal: Journal,
-        (entries, locks): (Vec<Entry>, [Lock; 2]),
+        entries: Vec<Entry>,
+        locks: [Lock; 2],
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(RunId, Ending), RunError> {
         let Some(settings) = journal.view().settings.clone() else {
@@ -258,7 +260,7 @@ impl Runner {
             sink,
             ending: end,
             running: JoinSet::new(),
-            keys: HashMap::new(),
+            tasks: HashMap::new(),
             lost: HashMap::new(),
             answered_at_once: false,
         };

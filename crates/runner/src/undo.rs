@@ -36,7 +36,7 @@ use crate::{
     subject::{SubjectError, is_plain, stays_inside},
 };
 
-pub use crate::refs::reference;
+pub use crate::refs::{listed, reference};
 
 #[derive(Debug, thiserror::Error)]
 pub enum UndoError {
@@ -86,11 +86,6 @@ fn shown(lines: &[Lines]) -> String {
         (first, last) => format!("lines {first} to {last}"),
     });
     each.collect::<Vec<String>>().join(", ")
-}
-
-/// `F1, F4`.
-pub fn listed(findings: &[FindingId]) -> String {
-    findings.iter().map(FindingId::to_string).collect::<Vec<String>>().join(", ")
 }
 
 /// What would be done.

@@ -171,7 +171,7 @@ fn going_on_reads_the_same_story_as_the_whole_journal() {
     use tribunal_core::{desk::History, view::RunView};
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
-    let recorded = tribunal_testkit::entries(tribunal_testkit::RECORDED[0].1);
+    let recorded = tribunal_testkit::entries(tribunal_testkit::SAMPLE_JOURNAL);
     let run = recorded[0].run.clone();
     for length in [1, 10, 40, 80, 120, recorded.len()] {
         let entries = recorded[..length].iter().map(|entry| NewEntry {

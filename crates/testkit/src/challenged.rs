@@ -2,18 +2,18 @@
 
 use tribunal_core::{
     brief::{Brief, Content, Disputed, Holds, Ruling},
-    challenge::{IN_DOUBT, NO_AGREEMENT, Ruled, Voice, reason, rule},
+    challenge::{Ruled, Voice, reason, rule},
     decision::Decision,
-    effect::{Effect, Reply},
+    effect::{AskAgent, AskOutcome, Effect, Reply},
     event::{Entry, Event},
-    finding::{Dismissal, Finding, Severity, Status},
+    finding::{Cause, Dismissal, Finding, Severity, Status, Transition},
     ids::{AgentName, DecisionId, FindingId, Key},
     level::Role,
     limits::Usage,
     view::RunView,
 };
 
-use crate::{RECORDED, entries, samples};
+use crate::{SAMPLE_JOURNAL, entries, samples};
 
 /// What is quoted against F2.
 pub const COUNTER: &str = "SMS and telephone calls, for responders as well as for subscribers";
@@ -21,7 +21,7 @@ pub const COUNTER: &str = "SMS and telephone calls, for responders as well as fo
 /// Up to the end of round 1. Of ten findings one was raised twice and one is ungrounded; of the others F2 is refuted, F4 goes
 /// from medium to low, and on F5, which is critical, a person has to decide.
 pub fn challenged() -> Vec<Entry> {
-    let recorded = entries(RECORDED[0].1);
+    let recorded = entries(SAMPLE_JOURNAL);
     let ends = |entry: &Entry| matches!(entry.event, Event::RoundEnded { .. });
     let at = recorded.iter().position(ends).unwrap_or_default();
     let mut told = Told { ask: asked(&recorded), all: recorded[..at].to_vec() };
@@ -48,7 +48,7 @@ struct Told {
 }
 
 fn asked(recorded: &[Entry]) -> Event {
-    let ask = |event: &&Event| matches!(event, Event::EffectStarted { effect: Effect::Ask { .. }, .. });
+    let ask = |event: &&Event| matches!(event, Event::EffectStarted { effect: Effect::Ask(_), .. });
     recorded.iter().map(|entry| &entry.event).find(ask).cloned().unwrap_or(Event::Unknown)
 }
 
@@ -79,7 +79,7 @@ impl Told {
 
     fn ask(&mut self, name: &str, by: &str, findings: &[Finding]) {
         let mut event = self.ask.clone();
-        if let Event::EffectStarted { key: named, effect: Effect::Ask { task }, .. } = &mut event {
+        if let Event::EffectStarted { key: named, effect: Effect::Ask(AskAgent { task }), .. } = &mut event {
             *named = key(name);
             task.agent = AgentName::new(by);
             task.brief = Brief::new(Role::Challenger, task.brief.subject.clone(), 1);
@@ -96,7 +96,7 @@ impl Told {
         let rulings: Vec<Ruling> = findings.iter().map(ruling).collect();
         let usage = Usage { input_tokens: 900, output_tokens: 100, ..Usage::default() };
         let mut reply = samples::rulings(Vec::new());
-        if let Reply::Agent(reply) = &mut reply {
+        if let Reply::Ask(AskOutcome::Answered(reply)) = &mut reply {
             reply.content = Content::Rulings { rulings };
             reply.usage = usage;
         }
@@ -128,20 +128,24 @@ impl Told {
             Ruled::Valid | Ruled::Unheard | Ruled::Person => {}
             Ruled::Invalid => {
                 let to = Status::Dismissed { why: Dismissal::Invalid };
-                self.note(Event::FindingMoved { finding: id, to, note: reason(&voices, Holds::Invalid) });
+                self.moved(id, Transition::new(to, Cause::Refuted, reason(&voices, Holds::Invalid)));
             }
             Ruled::Ambiguous if severity == Severity::Critical => {
                 let decision = DecisionId::new("D1");
                 let asked =
                     Decision::disputed(decision.clone(), id, format!("{id}: {}", finding.description));
                 self.note(Event::DecisionPosted { decision: asked });
-                let (to, note) = (Status::Blocked { decision }, NO_AGREEMENT.into());
-                self.note(Event::FindingMoved { finding: id, to, note });
+                let note = "challengers do not agree on something critical";
+                self.moved(id, Transition::new(Status::Blocked { decision }, Cause::NoAgreement, note));
             }
             Ruled::Ambiguous => {
-                let note = format!("{IN_DOUBT} {severity}; {}", reason(&voices, Holds::Ambiguous));
-                self.note(Event::FindingMoved { finding: id, to: Status::Open, note });
+                let note = format!("in doubt, taken as {severity}; {}", reason(&voices, Holds::Ambiguous));
+                self.moved(id, Transition::new(Status::Open, Cause::InDoubt, note));
             }
         }
+    }
+
+    fn moved(&mut self, finding: FindingId, transition: Transition) {
+        self.note(Event::FindingMoved { finding, transition });
     }
 }

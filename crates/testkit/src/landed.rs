@@ -2,7 +2,7 @@
 
 use tribunal_core::{
     event::Event,
-    finding::{Evidence, Finding, Severity, Status},
+    finding::{Cause, Evidence, Finding, Severity, Status, Transition},
     ids::{FindingId, Key},
     subject::{Change, Subject},
 };
@@ -11,7 +11,7 @@ use crate::samples;
 
 /// Who makes the change number 0, 1, 2, …
 pub fn lander(number: usize) -> Key {
-    Key::new(format!("round-1/fix-1/fix/{}", number + 1))
+    Key::fix_iteration(1, 1).fixer(number as u32 + 1)
 }
 
 /// A run that has landed one change for each list of findings, each of which it repaired, and then stopped.
@@ -25,7 +25,8 @@ pub fn landed_change(landings: &[Vec<FindingId>]) -> Vec<Event> {
     for (number, findings) in landings.iter().enumerate() {
         let (key, findings) = (lander(number), findings.clone());
         events.push(Event::PatchLanded { key, findings: findings.clone(), lines: 1 });
-        let repaired = |finding| Event::FindingMoved { finding, to: Status::Fixed, note: "landed".into() };
+        let transition = || Transition::new(Status::Fixed, Cause::Repaired, "landed");
+        let repaired = |finding| Event::FindingMoved { finding, transition: transition() };
         events.extend(findings.into_iter().map(repaired));
     }
     events

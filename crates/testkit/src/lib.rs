@@ -20,14 +20,8 @@ pub use landed::{landed_change, lander};
 pub use random::{RandomWorld, Temper};
 pub use scripted::ScriptedWorld;
 
-/// Journals of released builds, one entry a line: newer builds must go on from every line of them, and draw them.
-pub const RECORDED: [(&str, &str); 1] = [("0.1.0", include_str!("../fixtures/review-0.1.0.jsonl"))];
-
-/// More of the first build, for what its demo does not reach: several waves of fixers, and a halt between two of them.
-pub const RECORDED_BESIDES: [(&str, &str); 2] = [
-    ("0.1.0, waves", include_str!("../fixtures/waves-0.1.0.jsonl")),
-    ("0.1.0, halted", include_str!("../fixtures/halted-0.1.0.jsonl")),
-];
+/// The journal of a review from its start to its end, one entry a line: a sample for whoever reads or draws journals.
+pub const SAMPLE_JOURNAL: &str = include_str!("../fixtures/review.jsonl");
 
 /// The entries of a recorded journal. Panics on one that cannot be read: that is what its test is for.
 pub fn entries(journal: &str) -> Vec<tribunal_core::event::Entry> {

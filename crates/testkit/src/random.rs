@@ -7,8 +7,12 @@ use tribunal_core::{
     brief::{Brief, Holds, Raised, Said, Task},
     decision::{Answer, Decision},
     desk::Ask,
-    effect::{Change, Effect, FrozenFile, Hunk, OwnFile, Refusal, Reply, Request, Stray},
+    effect::{
+        AskOutcome, Change, Effect, Elapsed, FailedTask, LandOutcome, OwnFile, PostOutcome, Remark, Reply,
+        Request, Requests, RestoreOutcome, WriteOutcome,
+    },
     fault::FaultKind,
+    files::{FrozenFile, Hunk, Refusal, Stray},
     finding::{Evidence, Severity},
     ids::{FindingId, Hash},
     level::Role,
@@ -102,7 +106,7 @@ impl RandomWorld {
 
     fn ask(&mut self, key: &str, task: &Task) -> Reply {
         let mut reply = self.answer(key, &task.brief);
-        if let Reply::Agent(answer) = &mut reply {
+        if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
             let again = self.dice.percent(self.temper.says_it_again);
             answer.output = Hash::new(if again { "again" } else { key });
             answer.strayed = self.strays();
@@ -132,7 +136,7 @@ impl RandomWorld {
                 FaultKind::Limited { until_ms: Some(u64::MAX) },
             ];
             let mut reply = samples::failed(self.dice.pick(&kinds).clone());
-            if let Reply::Failed { fault, .. } = &mut reply {
+            if let Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. })) = &mut reply {
                 fault.instant = self.dice.percent(30);
             }
             return reply;
@@ -225,7 +229,7 @@ impl RandomWorld {
                 Refusal::Outside { files: vec!["../x".into()] },
                 Refusal::Lost { detail: "gone".into() },
             ];
-            return Reply::NotLanded { why: self.dice.pick(&whys).clone() };
+            return Reply::Land(LandOutcome::Refused { why: self.dice.pick(&whys).clone() });
         }
         let fixed: Vec<FindingId> = self
             .patches
@@ -260,7 +264,8 @@ impl RandomWorld {
     /// What a session that is left alone makes of the text: some flaws go, some come, or nothing happens.
     fn take_in(&mut self, before: &[FrozenFile]) -> Reply {
         if self.dice.percent(self.temper.landing_refused) {
-            return Reply::NotLanded { why: Refusal::Check { command: "check".into(), output: "no".into() } };
+            let why = Refusal::Check { command: "check".into(), output: "no".into() };
+            return Reply::TakeIn(LandOutcome::Refused { why });
         }
         for index in 0..self.lines.len() {
             let lies = self.dice.percent(self.temper.fixer_lies);
@@ -312,7 +317,7 @@ impl RandomWorld {
         let change = self.dice.pick(&changes).clone();
         let quote = self.dice.pick(&self.lines).clone();
         let added = Request::Add { severity: Severity::High, description: format!("mine: {quote}"), quote };
-        let said = Request::Say { text: "mind the law".into() };
+        let said = Request::Say(Remark::new("mind the law"));
         let mut requests = vec![Request::Amend { finding, was: None, change }, added, said];
         requests.truncate(self.dice.roll(4));
         requests
@@ -343,33 +348,42 @@ impl RandomWorld {
 impl World for RandomWorld {
     fn perform(&mut self, ask: &Ask) -> Performed {
         let reply = match &ask.effect {
-            Effect::Freeze { .. } => self.freeze(),
-            Effect::Ask { task } => self.ask(ask.key.as_str(), task),
-            Effect::Land { by, .. } => self.land(by.as_str()),
-            Effect::TakeIn { before, .. } => self.take_in(before),
-            Effect::Write { file, .. } => {
-                let requests = if *file == OwnFile::Tracker { self.edits() } else { Vec::new() };
+            Effect::Freeze(_) => self.freeze(),
+            Effect::Ask(asked) => self.ask(ask.key.as_str(), &asked.task),
+            Effect::Land(landing) => self.land(landing.by.as_str()),
+            Effect::TakeIn(changed) => self.take_in(&changed.before),
+            Effect::Write(written) => {
+                let requests = if written.file == OwnFile::Tracker { self.edits() } else { Vec::new() };
                 let aside = self.dice.percent(5).then(|| "plan-issues.edited-1.md".to_string());
-                Reply::Written { path: "plan-issues.md".into(), aside, strange: Vec::new(), requests }
+                Reply::Write(match requests.is_empty() {
+                    true => WriteOutcome::Written {
+                        file: written.file,
+                        path: "plan-issues.md".into(),
+                        aside,
+                        strange: Vec::new(),
+                    },
+                    false => WriteOutcome::Edited { requests },
+                })
             }
-            Effect::Restore { .. } => Reply::Restored { parked: None },
-            Effect::Post { decision } => {
-                if !self.open.iter().any(|known| known.id == decision.id) {
-                    self.open.push(decision.clone());
+            Effect::Restore(_) => Reply::Restore(RestoreOutcome::Restored { parked: None }),
+            Effect::Post(posted) => {
+                if !self.open.iter().any(|known| known.id == posted.decision.id) {
+                    self.open.push(posted.decision.clone());
                 }
-                Reply::Posted
+                Reply::Post(PostOutcome::Posted)
             }
-            Effect::Sleep { .. } | Effect::AwaitReset { .. } => Reply::Slept,
-            Effect::Inbox => Reply::Requests { requests: self.requests() },
-            Effect::Wait { ending } => {
+            Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
+            Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
+            Effect::Inbox(_) => Reply::Inbox(Requests { requests: self.requests() }),
+            Effect::Wait(wait) => {
                 let mut requests = self.requests();
                 if ask.again {
                     requests.push(Request::Resume);
                 }
                 if requests.is_empty() {
-                    return Performed::Park(ending.clone());
+                    return Performed::Park(wait.ending.clone());
                 }
-                Reply::Requests { requests }
+                Reply::Wait(Requests { requests })
             }
         };
         Performed::Reply(reply)

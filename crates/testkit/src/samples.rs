@@ -1,10 +1,11 @@
 //! Small values that tests need again and again.
 
 use tribunal_core::{
-    brief::{AgentReply, Brief, Claim, Content, Holds, Patch, Raised, Ruling, Said},
+    brief::{AgentReply, Brief, Claim, Content, Holds, Raised, Ruling, Said},
     confidence::{Confidence, Reviewers, Signal, Signals, Validation, calculate},
-    effect::{FrozenFile, Hunk, LandedFile, Refusal, Reply},
+    effect::{AskOutcome, EffectKind, FailedTask, FreezeOutcome, FrozenSubject, LandOutcome, Landed, Reply},
     fault::{Fault, FaultKind},
+    files::{FrozenFile, Hunk, LandedFile, Patch, Refusal},
     finding::{Evidence, Severity},
     ids::{FindingId, Hash},
     level::{Goal, Tier},
@@ -63,16 +64,16 @@ pub fn raised(number: usize, severity: Severity) -> Raised {
 }
 
 pub fn frozen(text: &str) -> Reply {
-    Reply::Frozen {
+    Reply::Freeze(FreezeOutcome::Frozen(FrozenSubject {
         hash: Hash::of(text.as_bytes()),
         text: text.to_string(),
         files: Vec::new(),
         remarks: Vec::new(),
-    }
+    }))
 }
 
 fn agent(content: Content, patch: Option<Patch>) -> Reply {
-    Reply::Agent(AgentReply {
+    Reply::Ask(AskOutcome::Answered(AgentReply {
         content,
         remarks: Vec::new(),
         usage: Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() },
@@ -83,7 +84,7 @@ fn agent(content: Content, patch: Option<Patch>) -> Reply {
         repeats: None,
         strayed: Vec::new(),
         session: None,
-    })
+    }))
 }
 
 pub fn findings(raised: Vec<Raised>) -> Reply {
@@ -125,7 +126,8 @@ pub fn fixes(claims: Vec<(FindingId, Said)>, patched: bool) -> Reply {
 }
 
 pub fn landed(text: &str, hunks: Vec<Hunk>) -> Reply {
-    Reply::Landed { hunks, text: text.to_string(), hash: Hash::of(text.as_bytes()), files: Vec::new() }
+    let (text, hash) = (text.to_string(), Hash::of(text.as_bytes()));
+    Reply::Land(LandOutcome::Landed(Landed { hunks, text, hash, files: Vec::new() }))
 }
 
 /// What a look at a changed text comes to.
@@ -140,12 +142,28 @@ pub fn taken_in(before: &[FrozenFile], now: &str) -> Reply {
     let hunks = (0..old.len().max(new.len())).filter(differs).map(hunk).collect();
     let path = before.first().map_or_else(String::new, |file| file.path.clone());
     let files = vec![LandedFile { path, hunks, text: now.to_string() }];
-    Reply::Landed { hunks: Vec::new(), text: String::new(), hash: Hash::of(now.as_bytes()), files }
+    let (hunks, text, hash) = (Vec::new(), String::new(), Hash::of(now.as_bytes()));
+    Reply::TakeIn(LandOutcome::Landed(Landed { hunks, text, hash, files }))
 }
 
 pub fn failed(kind: FaultKind) -> Reply {
     let fault = Fault::new(kind, "agent `sample` failed");
-    Reply::Failed { fault, usage: Usage::default(), output: None, prompt: None, strayed: Vec::new() }
+    Reply::Ask(AskOutcome::Failed(FailedTask {
+        fault,
+        usage: Usage::default(),
+        output: None,
+        prompt: None,
+        strayed: Vec::new(),
+    }))
+}
+
+/// An effect of this kind that failed. Panics for one that cannot.
+pub fn failed_as(kind: EffectKind) -> Reply {
+    let fault = Fault::new(FaultKind::World, "the disk is full");
+    match Reply::failed(kind, fault) {
+        Some(reply) => reply,
+        None => panic!("{kind} cannot fail"),
+    }
 }
 
 /// A patch that met somebody else's change.

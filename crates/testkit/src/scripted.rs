@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tribunal_core::{
     desk::Ask,
-    effect::{Effect, Reply, Request},
+    effect::{Effect, Elapsed, PostOutcome, Reply, Request, Requests, WriteOutcome},
     level::Role,
     reason::{Ending, Reason},
 };
@@ -48,22 +48,23 @@ impl World for ScriptedWorld {
             return Performed::Reply(reply.clone());
         }
         match &ask.effect {
-            Effect::Write { .. } => Performed::Reply(Reply::Written {
+            Effect::Write(written) => Performed::Reply(Reply::Write(WriteOutcome::Written {
+                file: written.file,
                 path: format!("{}-issues.md", ask.key),
                 aside: None,
                 strange: Vec::new(),
-                requests: Vec::new(),
-            }),
-            Effect::Sleep { .. } | Effect::AwaitReset { .. } => Performed::Reply(Reply::Slept),
-            Effect::Post { .. } => Performed::Reply(Reply::Posted),
-            Effect::Inbox => Performed::Reply(Reply::Requests { requests: Vec::new() }),
-            Effect::Ask { task } if task.brief.role == Role::Challenger => {
-                Performed::Reply(samples::upheld(&task.brief))
+            })),
+            Effect::Sleep(_) => Performed::Reply(Reply::Sleep(Elapsed {})),
+            Effect::AwaitReset(_) => Performed::Reply(Reply::AwaitReset(Elapsed {})),
+            Effect::Post(_) => Performed::Reply(Reply::Post(PostOutcome::Posted)),
+            Effect::Inbox(_) => Performed::Reply(Reply::Inbox(Requests::default())),
+            Effect::Ask(asked) if asked.task.brief.role == Role::Challenger => {
+                Performed::Reply(samples::upheld(&asked.task.brief))
             }
-            Effect::Wait { .. } if ask.again && self.resumes => {
-                Performed::Reply(Reply::Requests { requests: vec![Request::Resume] })
+            Effect::Wait(_) if ask.again && self.resumes => {
+                Performed::Reply(Reply::Wait(Requests { requests: vec![Request::Resume] }))
             }
-            Effect::Wait { ending } => Performed::Park(ending.clone()),
+            Effect::Wait(wait) => Performed::Park(wait.ending.clone()),
             other => Performed::Park(Ending::new(
                 Reason::Environment,
                 format!("the script says nothing about {}: {other:?}", ask.key),

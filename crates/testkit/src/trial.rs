@@ -182,8 +182,8 @@ impl<W: World> Living<'_, W> {
                 Ok(())
             }
             Performed::Reply(reply) => {
-                if let Effect::AwaitReset { until_ms, .. } = ask.effect {
-                    self.trial.waited_ms += until_ms.saturating_sub(self.trial.stamp().wall_ms);
+                if let Effect::AwaitReset(wait) = &ask.effect {
+                    self.trial.waited_ms += wait.until_ms.saturating_sub(self.trial.stamp().wall_ms);
                 }
                 let desk = self.desk;
                 let entry = self.write(finished(&ask.key, desk.stretch(), reply))?;

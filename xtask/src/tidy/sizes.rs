@@ -38,6 +38,16 @@ impl Rule {
             Self::Fields => "fields",
         }
     }
+
+    /// How many are allowed, and of what.
+    fn limit(self) -> (usize, &'static str) {
+        match self {
+            Self::File => (FILE_LINES, "lines"),
+            Self::Function => (FUNCTION_LINES, "lines"),
+            Self::Params => (PARAMETERS, "parameters"),
+            Self::Fields => (FIELDS, "fields"),
+        }
+    }
 }
 
 /// Something too large, with what an exception has to name to cover it.
@@ -71,7 +81,8 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    fn limit(&mut self, rule: Rule, name: &syn::Ident, (count, limit): (usize, usize), what: &str) {
+    fn limit(&mut self, rule: Rule, name: &syn::Ident, count: usize) {
+        let (limit, what) = rule.limit();
         if count > limit {
             let message = format!("`{name}` has {count} {what}, at most {limit} are allowed");
             let breach = Breach::at_line(self.path, name.span().start().line, message);
@@ -81,11 +92,11 @@ impl Counter<'_> {
 
     fn function(&mut self, signature: &Signature, body: Option<&syn::Block>) {
         let parameters = signature.inputs.iter().filter(|input| matches!(input, FnArg::Typed(_))).count();
-        self.limit(Rule::Params, &signature.ident, (parameters, PARAMETERS), "parameters");
+        self.limit(Rule::Params, &signature.ident, parameters);
         if let Some(body) = body {
             let last = body.brace_token.span.close().end().line;
             let lines = last + 1 - signature.span().start().line;
-            self.limit(Rule::Function, &signature.ident, (lines, FUNCTION_LINES), "lines");
+            self.limit(Rule::Function, &signature.ident, lines);
         }
     }
 }
@@ -107,7 +118,7 @@ impl<'ast> Visit<'ast> for Counter<'_> {
     }
 
     fn visit_item_struct(&mut self, item: &'ast ItemStruct) {
-        self.limit(Rule::Fields, &item.ident, (item.fields.len(), FIELDS), "fields");
+        self.limit(Rule::Fields, &item.ident, item.fields.len());
         visit::visit_item_struct(self, item);
     }
 

@@ -137,7 +137,7 @@ fn open_decisions(store: &Store, project: &Project) -> Result<Vec<Asking>, Compl
         let Some(run) = view.run.clone() else { continue };
         let answered = store.requests(&run)?.into_iter().filter_map(|stored| match stored.request {
             Request::Answer { decision, .. } => Some(decision),
-            Request::Resume | Request::Say { .. } | Request::Amend { .. } | Request::Add { .. } => None,
+            Request::Resume | Request::Say(_) | Request::Amend { .. } | Request::Add { .. } => None,
         });
         open.push((view, answered.collect()));
     }

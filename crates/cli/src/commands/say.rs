@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 
 use serde_json::json;
 use tribunal_core::{
-    effect::Request,
+    effect::{Remark, Request},
     view::{Phase, RunView},
 };
 use tribunal_report::escaped;
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     drop(store);
     // Nothing secret is ever stored.
     let text = context.masker().mask(&text).into_owned();
-    Store::open(&project.home())?.request(&run, &Request::Say { text: text.clone() })?;
+    Store::open(&project.home())?.request(&run, &Request::Say(Remark::new(text.clone())))?;
     let live = Runner::is_live(&project, &run);
     if context.json {
         documents::print(&json!({ "schema": "tribunal.say/1", "run": run, "said": text, "running": live }))?;

@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_run_that_was_too_quick_is_not_said_to_go_on() {
-        let entries = tribunal_testkit::entries(tribunal_testkit::RECORDED[0].1);
+        let entries = tribunal_testkit::entries(tribunal_testkit::SAMPLE_JOURNAL);
         let said = |entries: &[tribunal_core::event::Entry]| {
             how_it_ended(&RunView::of(entries), "tribunal resume x")
         };

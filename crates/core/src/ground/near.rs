@@ -86,37 +86,49 @@ struct Alignment {
 /// The cheapest way to read `wanted` somewhere in `there`, the earliest of equals. First and last word must be there:
 /// otherwise what turns the sentence round could hide just outside.
 fn align(wanted: &[Token], there: &[Token]) -> Option<Alignment> {
-    // One row a word of the quote: what it costs to have read it up to here, and where that began.
-    let mut row: Vec<(u32, usize)> = vec![(NEVER, 0); there.len()];
+    // One row a word of the quote.
+    let mut row = vec![Reading::IMPOSSIBLE; there.len()];
     for (index, word) in wanted.iter().enumerate() {
-        let mut next = vec![(NEVER, 0); there.len()];
+        let mut next = vec![Reading::IMPOSSIBLE; there.len()];
         for at in 0..there.len() {
             let change = exchange(word, &there[at]);
             next[at] = if index == 0 {
-                (if change < WORD { change } else { NEVER }, at)
+                Reading { cost: if change < WORD { change } else { NEVER }, first: at }
             } else {
                 let end = index + 1 == wanted.len();
-                let before = if at == 0 { (NEVER, 0) } else { row[at - 1] };
-                let replaced = plus(before, if end && change >= WORD { NEVER } else { change });
-                let left_out = plus(row[at], if word.fixed || end { NEVER } else { WORD });
+                let before = if at == 0 { Reading::IMPOSSIBLE } else { row[at - 1] };
+                let replaced = before.plus(if end && change >= WORD { NEVER } else { change });
+                let left_out = row[at].plus(if word.fixed || end { NEVER } else { WORD });
                 let more = if at == 0 || end || there[at].fixed { NEVER } else { WORD };
-                let added = plus(if at == 0 { (NEVER, 0) } else { next[at - 1] }, more);
+                let before = if at == 0 { Reading::IMPOSSIBLE } else { next[at - 1] };
+                let added = before.plus(more);
                 replaced.min(left_out).min(added)
             };
             if index == 0 && at > 0 && !there[at].fixed {
                 // Words between the first and the second of the quote.
-                next[at] = next[at].min(plus(next[at - 1], WORD));
+                next[at] = next[at].min(next[at - 1].plus(WORD));
             }
         }
         row = next;
     }
-    let best = row.iter().enumerate().min_by_key(|(at, (cost, _))| (*cost, *at))?;
-    let (last, (cost, first)) = (best.0, *best.1);
+    let (last, Reading { cost, first }) =
+        row.into_iter().enumerate().min_by_key(|(at, reading)| (reading.cost, *at))?;
     (cost < NEVER).then_some(Alignment { cost, first, last })
 }
 
-fn plus((cost, first): (u32, usize), more: u32) -> (u32, usize) {
-    ((cost + more).min(NEVER), first)
+/// What it costs to have read a quote up to a word, and where that began. The cheaper one is less.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Reading {
+    cost: u32,
+    first: usize,
+}
+
+impl Reading {
+    const IMPOSSIBLE: Reading = Reading { cost: NEVER, first: 0 };
+
+    fn plus(self, more: u32) -> Reading {
+        Reading { cost: (self.cost + more).min(NEVER), first: self.first }
+    }
 }
 
 fn exchange(quoted: &Token, there: &Token) -> u32 {

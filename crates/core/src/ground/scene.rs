@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     brief::Raised,
-    effect::FrozenFile,
+    files::FrozenFile,
     finding::{Evidence, Found, How, Place},
     subject::Subject,
 };

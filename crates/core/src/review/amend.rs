@@ -3,11 +3,11 @@
 use alloc::{format, string::String, vec, vec::Vec};
 
 use crate::{
-    challenge::{Ruled, WEIGHED},
+    challenge::Ruled,
     decision::{About, Answer},
     effect::{Change, Was},
     event::Event,
-    finding::{Deferral, Dismissal, Evidence, Finding, Severity, Status},
+    finding::{Cause, Deferral, Dismissal, Evidence, Finding, Severity, Status, Transition},
     host::Host,
     ids::FindingId,
     level::Goal,
@@ -55,7 +55,7 @@ pub(super) fn amend(host: &dyn Host, court: &mut Court, id: FindingId, was: Opti
         }
         _ => {}
     }
-    court.move_to(host, id, to, &note);
+    court.move_to(host, id, Transition::new(to, Cause::User, note));
     settle_questions_about(host, court, id);
     court.look_again_at_the_pass();
 }
@@ -70,16 +70,19 @@ fn weigh(host: &dyn Host, court: &mut Court, id: FindingId, was: Option<Was>, to
     }
     finding.severity = to;
     let now = finding.status.clone();
-    finding.move_to(now.clone(), host.now(), format!("{WEIGHED} {to}"));
+    let weighed = Transition::new(now.clone(), Cause::UserSeverity, format!("a person calls it {to}"));
+    finding.apply(weighed, host.now());
     host.note(Event::FindingRuled { finding: id, ruled: Ruled::Person, severity: to, voices: vec![] });
     let beside = Status::Deferred { why: Deferral::Goal };
     match (host.settings().goal, to) {
         (Goal::CriticalOnly, Severity::Critical) if now == beside => {
             court.iteration = 0;
-            court.move_to(host, id, Status::Open, "a person calls it critical");
+            let note = "a person calls it critical";
+            court.move_to(host, id, Transition::new(Status::Open, Cause::UserSeverity, note));
         }
         (Goal::CriticalOnly, Severity::High | Severity::Medium | Severity::Low) if now.is_open() => {
-            court.move_to(host, id, beside, "the goal asks for critical findings only");
+            let note = "the goal asks for critical findings only";
+            court.move_to(host, id, Transition::new(beside, Cause::OutsideGoal, note));
         }
         _ => {}
     }
@@ -90,8 +93,7 @@ fn settle_questions_about(host: &dyn Host, court: &mut Court, id: FindingId) {
     for decision in court.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
         if matches!(&decision.about, About::Blocked { finding } | About::Disputed { finding } if *finding == id)
         {
-            let answer =
-                Answer { choice: "withdrawn".into(), note: format!("a person settled {id} by hand") };
+            let answer = Answer::withdrawn(format!("a person settled {id} by hand"));
             decision.answer = Some(answer.clone());
             host.note(Event::DecisionAnswered { decision: decision.id.clone(), answer });
         }
@@ -124,7 +126,7 @@ pub(super) fn add(
         maybe_same_as: None,
         history: vec![],
     };
-    finding.move_to(Status::Open, host.now(), "added by a person");
+    finding.apply(Transition::new(Status::Open, Cause::User, "added by a person"), host.now());
     court.accepted = false;
     court.iteration = 0;
     court.findings.push(finding.clone());

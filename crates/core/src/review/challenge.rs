@@ -9,14 +9,12 @@ use futures_util::future::try_join_all;
 
 use crate::{
     brief::{BATCH, Brief, Content, Disputed, Holds, Ruling, Task, Workplace},
-    challenge::{
-        AT_ONCE, IN_DOUBT, MOST, NO_AGREEMENT, Ruled, Voice, doubt, down, is_due, is_settled, reason, rule,
-    },
+    challenge::{AT_ONCE, MOST, Ruled, Voice, doubt, down, is_due, is_settled, reason, rule},
     client::Job,
     decision::Decision,
     event::Event,
     fault::{Fault, FaultKind},
-    finding::{Dismissal, Evidence, Finding, Severity, Status},
+    finding::{Cause, Dismissal, Evidence, Finding, Severity, Status, Transition},
     ground::Scene,
     host::{Host, Parked},
     ids::{AgentName, FindingId, Key},
@@ -25,7 +23,7 @@ use crate::{
     reason::{Ending, Reason},
     review::{
         Court,
-        consult::{Consulted, consult},
+        consult::{Answered, Consulted, consult},
         people, strays,
     },
     seating,
@@ -58,19 +56,27 @@ pub(super) fn due(
     among.iter().filter(due).copied().collect()
 }
 
-/// Disputes findings. `Some`: a limit was reached on the way; who was not heard then is remembered.
+/// How far challengers got.
+pub(super) enum Challenged {
+    /// Everything that was due was disputed.
+    All,
+    /// A limit was reached on the way, or the environment failed. Who was not heard is remembered.
+    Halted(Ending),
+}
+
+/// Disputes findings.
 pub(super) async fn challenge(
     host: &dyn Host,
     court: &mut Court,
     bench: Bench<'_>,
     due: Vec<FindingId>,
-) -> Result<Option<Ending>, Parked> {
-    if due.is_empty() || !host.patched("challenge") {
-        return Ok(None);
+) -> Result<Challenged, Parked> {
+    if due.is_empty() {
+        return Ok(Challenged::All);
     }
     let bench = Bench { root: &bench.root.child("challenge"), ..bench };
     let mut voices: Voices = due.iter().map(|id| (*id, vec![])).collect();
-    let mut halted = None;
+    let mut challenged = Challenged::All;
     // The last one is for findings on which an earlier voice failed.
     for asked in [0..AT_ONCE, AT_ONCE..MOST, MOST..MOST + 1] {
         let unsettled = |id: &&FindingId| !is_settled(&voices[*id]) && voices[*id].len() < MOST as usize;
@@ -82,21 +88,21 @@ pub(super) async fn challenge(
             break;
         }
         let batches: Vec<Batch> =
-            asked.flat_map(|voice| batches(court, host, &open, (voice, &voices))).collect();
-        halted = hear(host, court, &bench, batches, &mut voices).await?;
-        if halted.is_some() {
+            asked.flat_map(|voice| batches(court, host, &open, voice, &voices)).collect();
+        challenged = hear(host, court, &bench, batches, &mut voices).await?;
+        if matches!(challenged, Challenged::Halted(_)) {
             break;
         }
     }
     for (id, voices) in voices {
-        if halted.is_some() && !is_settled(&voices) {
+        if matches!(challenged, Challenged::Halted(_)) && !is_settled(&voices) {
             court.unheard.push(id);
         } else {
             court.unheard.retain(|known| *known != id);
             settle(host, court, bench.root, id, voices).await?;
         }
     }
-    Ok(halted)
+    Ok(challenged)
 }
 
 /// The part of the guard that concerns challenges. How many findings there are is looked at when they have been heard.
@@ -112,12 +118,7 @@ struct Batch {
     findings: Vec<FindingId>,
 }
 
-fn batches(
-    court: &Court,
-    host: &dyn Host,
-    open: &[FindingId],
-    (voice, voices): (u32, &Voices),
-) -> Vec<Batch> {
+fn batches(court: &Court, host: &dyn Host, open: &[FindingId], voice: u32, voices: &Voices) -> Vec<Batch> {
     let mut by_agent: Vec<(AgentName, Vec<FindingId>)> = vec![];
     for finding in open.iter().filter_map(|id| court.finding(*id)) {
         let heard: Vec<AgentName> = voices[&finding.id].iter().map(|voice| voice.agent.clone()).collect();
@@ -138,26 +139,25 @@ fn batches(
     named.collect()
 }
 
-/// Asks batches side by side and takes down what was said. `Some`: a limit was reached.
+/// Asks batches side by side and takes down what was said.
 async fn hear(
     host: &dyn Host,
     court: &mut Court,
     bench: &Bench<'_>,
     batches: Vec<Batch>,
     voices: &mut Voices,
-) -> Result<Option<Ending>, Parked> {
+) -> Result<Challenged, Parked> {
     let (mut answered, mut failed) = (false, false);
     let mut outside: Option<Fault> = None;
     for some in batches.chunks(SIDE_BY_SIDE) {
-        let halted = limit(host, court);
-        if halted.is_some() {
-            return Ok(halted);
+        if let Some(ending) = limit(host, court) {
+            return Ok(Challenged::Halted(ending));
         }
         let asked = some.iter().map(|batch| {
             let task = task(court, host, bench, batch);
             ask(host, bench.root.child(&batch.name), task, &court.spent)
         });
-        for (batch, (came, rulings)) in some.iter().zip(try_join_all(asked).await?) {
+        for (batch, Heard { came, rulings }) in some.iter().zip(try_join_all(asked).await?) {
             court.use_up(host, Job::Review, &came);
             strays::report(host, court, &bench.root.child(&batch.name), &came).await?;
             answered |= rulings.is_some();
@@ -174,19 +174,15 @@ async fn hear(
     // A sitting is one task to the limit on failures, however many batches it has.
     if answered {
         court.spent.failures_in_a_row = 0;
-    } else if let Some(fault) = outside
-        && host.patched("challenge-outside")
-    {
+    } else if let Some(fault) = outside {
         // It is nobody's failed attempt, and what nobody could dispute is not repaired yet.
-        return Ok(Some(Ending::new(
-            Reason::Environment,
-            format!("no challenger answered: {}", fault.detail),
-        )));
+        let detail = format!("no challenger answered: {}", fault.detail);
+        return Ok(Challenged::Halted(Ending::new(Reason::Environment, detail)));
     } else if failed {
         court.spent.failures_in_a_row += 1;
         court.metrics.failures += 1;
     }
-    Ok(None)
+    Ok(Challenged::All)
 }
 
 fn task(court: &Court, host: &dyn Host, bench: &Bench<'_>, batch: &Batch) -> Task {
@@ -194,26 +190,28 @@ fn task(court: &Court, host: &dyn Host, bench: &Bench<'_>, batch: &Batch) -> Tas
     let disputed = batch.findings.iter().filter_map(|id| court.finding(*id)).map(Disputed::of);
     let brief = Brief {
         disputed: disputed.collect(),
-        said: court.said.clone(),
-        surroundings: court.surroundings(host),
+        said: court.remarks(),
+        surroundings: court.surroundings(settings),
         ..Brief::new(Role::Challenger, court.subject(settings), court.round)
     };
     let place = Workplace::Frozen { by: bench.frozen.clone() };
     Task::new(batch.agent.clone(), brief, place, settings.tasks.reviewer_timeout_ms)
 }
 
-async fn ask(
-    host: &dyn Host,
-    key: Key,
-    task: Task,
-    spent: &Spent,
-) -> Result<(Consulted, Option<Vec<Ruling>>), Parked> {
+/// What one challenger came back with.
+struct Heard {
+    came: Consulted,
+    /// None: it did not answer with verdicts.
+    rulings: Option<Vec<Ruling>>,
+}
+
+async fn ask(host: &dyn Host, key: Key, task: Task, spent: &Spent) -> Result<Heard, Parked> {
     let agent = task.agent.clone();
     let findings = task.brief.disputed.len() as u32;
     let wanted: Vec<FindingId> = task.brief.disputed.iter().map(|disputed| disputed.id).collect();
     let came = consult(host, &key, task, spent, |content| lacking(content, &wanted)).await?;
     let mut rulings: Option<Vec<Ruling>> = None;
-    for (_, reply) in &came.replies {
+    for Answered { reply, .. } in &came.replies {
         if let Content::Rulings { rulings: more } = &reply.content {
             let all = rulings.get_or_insert_default();
             // Asked once more, the later word on a finding holds.
@@ -235,7 +233,7 @@ async fn ask(
         })),
     };
     host.note(Event::ChallengerAnswered { key, agent, findings, usage, silent, fault });
-    Ok((came, rulings))
+    Ok(Heard { came, rulings })
 }
 
 fn lacking(content: &Content, wanted: &[FindingId]) -> Option<String> {
@@ -291,11 +289,13 @@ async fn settle(
     match ruled {
         Ruled::Valid | Ruled::Unheard | Ruled::Person => {}
         Ruled::Invalid => {
-            court.move_to(host, id, Status::Dismissed { why: Dismissal::Invalid }, &refuted);
+            let to = Status::Dismissed { why: Dismissal::Invalid };
+            court.move_to(host, id, Transition::new(to, Cause::Refuted, refuted));
         }
         Ruled::Ambiguous if critical => dispute(host, court, root, id, &why).await?,
         Ruled::Ambiguous => {
-            court.move_to(host, id, Status::Open, &format!("{IN_DOUBT} {severity}; {why}"));
+            let note = format!("in doubt, taken as {severity}; {why}");
+            court.move_to(host, id, Transition::new(Status::Open, Cause::InDoubt, note));
         }
     }
     Ok(())
@@ -311,10 +311,11 @@ async fn dispute(
 ) -> Result<(), Parked> {
     let Some(finding) = court.finding(id) else { return Ok(()) };
     let question = format!("{id}: {} (challengers: {why})", describe(finding));
-    let decision = court.decision_id(court.decisions.len() as u32 + 1);
+    let decision = court.next_decision_id();
     let asked = Decision::disputed(decision.clone(), id, question);
     people::post(host, court, &root.child(&format!("ask-{id}")), asked).await?;
-    court.move_to(host, id, Status::Blocked { decision }, &format!("{NO_AGREEMENT}: {why}"));
+    let note = format!("challengers do not agree on something critical: {why}");
+    court.move_to(host, id, Transition::new(Status::Blocked { decision }, Cause::NoAgreement, note));
     Ok(())
 }
 

@@ -23,9 +23,6 @@ impl Court {
         seats: &[Raiser],
         agreement: Option<Party>,
     ) {
-        if !host.patched("confidence") {
-            return;
-        }
         let tier = host.settings().tier;
         let confidence = calculate(&self.signals(seats, agreement), tier).unwrap_or_else(|impossible| {
             host.note(Event::Warned { text: impossible.to_string() });

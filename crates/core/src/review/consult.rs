@@ -9,9 +9,10 @@ use alloc::{format, string::String, vec::Vec};
 use crate::{
     brief::{AgentReply, Content, Session, Task, Workplace},
     client::{Job, Size},
-    effect::{Effect, Reply, Stray},
+    effect::{AskAgent, AskOutcome, AwaitReset, FailedTask, Sleep},
     event::Event,
     fault::{Fault, FaultKind, Rule},
+    files::Stray,
     finding::Severity,
     host::{Host, Parked},
     ids::{AgentName, Key},
@@ -25,28 +26,63 @@ use crate::{
 /// What came of a consultation.
 #[derive(Debug, Default)]
 pub(super) struct Consulted {
-    /// Every readable reply with the key it came under.
-    pub replies: Vec<(Key, AgentReply)>,
+    /// Every readable reply.
+    pub replies: Vec<Answered>,
     /// The last thing that went wrong.
     pub fault: Option<Fault>,
     pub usages: Vec<Usage>,
     /// Who tried, and what came of it.
-    pub tried: Vec<(AgentName, Tried)>,
+    pub tried: Vec<AgentTry>,
     /// What was written past their copies.
     pub strayed: Vec<Stray>,
     /// The second try helped.
     pub recovered: bool,
     pub paused_ms: u64,
-    /// Who may not be asked before when.
-    pub limited: Vec<(AgentName, u64)>,
-    /// Waits until somebody could be asked again, in awake time.
-    pub waited: Vec<(u64, u64)>,
+    pub limited: Vec<LimitedAgent>,
+    pub waited: Vec<WaitedFor>,
+}
+
+/// A readable reply, with the key it came under.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub key: Key,
+    pub reply: AgentReply,
+}
+
+/// What came of one try.
+#[derive(Debug)]
+pub(super) struct AgentTry {
+    pub agent: AgentName,
+    pub tried: Tried,
+}
+
+/// An agent that may not be asked before a wall time.
+#[derive(Debug)]
+pub(super) struct LimitedAgent {
+    pub agent: AgentName,
+    pub until_ms: u64,
+}
+
+/// A wait until somebody could be asked again, in awake time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WaitedFor {
+    pub from_ms: u64,
+    pub to_ms: u64,
+}
+
+/// What follows from an answer or a failure.
+#[derive(Debug)]
+enum NextAsk {
+    /// The task is asked for once more, under this key.
+    Under(Key),
+    /// The consultation is over.
+    Over,
 }
 
 impl Consulted {
     /// Who spoke last.
     pub fn by(&self) -> Option<&AgentName> {
-        self.tried.last().map(|(agent, _)| agent)
+        self.tried.last().map(|last| &last.agent)
     }
 
     pub fn calls(&self) -> u32 {
@@ -74,28 +110,23 @@ pub(super) async fn consult(
         waits: 0,
         task,
     };
-    let mut at = asking.known_limit(key.clone()).await?;
-    while let Some(key) = at {
+    let mut next = asking.known_limit(key.clone()).await?;
+    while let NextAsk::Under(key) = next {
         // Any further try is a step like any other: what is used up is used up.
         let further = !asking.came.usages.is_empty();
         let limits = &host.settings().limits;
-        if further && budget(limits, &asking.spent).is_some() && host.patched("limit-before-again") {
+        if further && budget(limits, &asking.spent).is_some() {
             break;
         }
         asking.task.timeout_ms = task_ms(own_ms, limits, &asking.spent, host.now().awake_ms);
         asking.task.budget = Some(cost_left(limits, &asking.spent));
-        at = match host.perform(key.clone(), Effect::Ask { task: asking.task.clone() }).await? {
-            Reply::Agent(reply) => asking.answered(key, reply, &judge),
-            Reply::Failed { fault, usage, strayed, .. } => {
+        next = match host.perform(key.clone(), AskAgent { task: asking.task.clone() }).await? {
+            AskOutcome::Answered(reply) => asking.answered(key, reply, &judge),
+            AskOutcome::Failed(FailedTask { fault, usage, strayed, .. }) => {
                 asking.came.strayed.extend(strayed);
                 asking.came.usages.push(usage);
                 asking.spent.add(&usage);
                 asking.failed(fault).await?
-            }
-            other => {
-                let detail = format!("an agent task was answered with {other:?}");
-                asking.came.fault = Some(Fault::new(FaultKind::Malformed, detail));
-                None
             }
         };
     }
@@ -124,19 +155,20 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// An answer came. `Some`: it is asked for once more.
+    /// An answer came.
     fn answered(
         &mut self,
         key: Key,
         mut reply: AgentReply,
         judge: impl Fn(&Content) -> Option<String>,
-    ) -> Option<Key> {
+    ) -> NextAsk {
         let agent = self.task.agent.clone();
         self.came.strayed.append(&mut reply.strayed);
         self.came.usages.push(reply.usage);
         self.spent.add(&reply.usage);
         let readable = !matches!(reply.content, Content::Unreadable { .. });
-        self.came.tried.push((agent.clone(), if readable { Tried::Answered } else { Tried::Failed }));
+        let tried = if readable { Tried::Answered } else { Tried::Failed };
+        self.came.tried.push(AgentTry { agent: agent.clone(), tried });
         let wrong = judge(&reply.content);
         let session = reply.session.clone();
         if let Content::Unreadable { message } = &reply.content {
@@ -144,16 +176,13 @@ impl Asking<'_> {
             self.came.fault = Some(Fault::new(FaultKind::Malformed, detail));
         } else {
             self.came.recovered = self.came.fault.take().is_some();
-            self.came.replies.push((key, reply));
+            self.came.replies.push(Answered { key, reply });
         }
-        let wrong = wrong?;
-        if self.asked_again {
-            return None;
-        }
+        let Some(wrong) = wrong.filter(|_| !self.asked_again) else { return NextAsk::Over };
         self.asked_again = true;
         self.task.brief.correction = wrong;
         self.task.session = session.filter(|session| self.may_go_on(session));
-        Some(self.key.child("again"))
+        NextAsk::Under(self.key.second_try())
     }
 
     /// A fixer works in a new copy each time; what it did in the last one is not there.
@@ -161,12 +190,12 @@ impl Asking<'_> {
         matches!(self.task.place, Workplace::Frozen { .. }) && session.is_fresh(self.host.now().wall_ms)
     }
 
-    /// The agent failed. `Some`: under which key it, or another one, is asked next.
-    async fn failed(&mut self, fault: Fault) -> Result<Option<Key>, Parked> {
+    /// The agent failed: it, or another one, may be asked next.
+    async fn failed(&mut self, fault: Fault) -> Result<NextAsk, Parked> {
         if !fault.is_environment() && self.task.session.take().is_some() {
             // The client may have forgotten the talk: it is begun anew, with all that there is to say.
             self.came.fault = Some(fault);
-            return Ok(Some(self.key.child("anew")));
+            return Ok(NextAsk::Under(self.key.new_session()));
         }
         let fault = self.broken(&fault).unwrap_or(fault);
         let agent = self.task.agent.clone();
@@ -175,14 +204,14 @@ impl Asking<'_> {
             Rule::FallBack | Rule::Stop if fault.is_environment() => Tried::CannotWork,
             _ => Tried::Failed,
         };
-        self.came.tried.push((agent.clone(), tried));
+        self.came.tried.push(AgentTry { agent: agent.clone(), tried });
         self.spent.tried(&agent, tried);
         self.came.fault = Some(fault.clone());
         match fault.rule() {
-            Rule::Stop => Ok(None),
+            Rule::Stop => Ok(NextAsk::Over),
             Rule::Wait => self.limited(&fault).await,
-            Rule::Retry | Rule::RetryThenFallBack if !self.asked_again => self.retry().await.map(Some),
-            Rule::Retry => Ok(None),
+            Rule::Retry | Rule::RetryThenFallBack if !self.asked_again => self.retry().await,
+            Rule::Retry => Ok(NextAsk::Over),
             Rule::RetryThenFallBack | Rule::FallBack => self.go_on(&fault).await,
         }
     }
@@ -192,24 +221,24 @@ impl Asking<'_> {
         let before = self.came.fault.as_ref()?;
         let same_agent = self.came.by() == Some(&self.task.agent);
         let same = fault.instant && before == fault && same_agent && !fault.is_environment();
-        (same && self.host.patched("circuit")).then(|| {
+        same.then(|| {
             Fault::new(FaultKind::CannotStart, format!("{}; twice, and at once each time", fault.detail))
         })
     }
 
     /// The same once more after a pause, by whoever stands in for an agent that keeps failing.
-    async fn retry(&mut self) -> Result<Key, Parked> {
+    async fn retry(&mut self) -> Result<NextAsk, Parked> {
         self.asked_again = true;
         self.task.size = Some(size(self.host, &self.task, true));
         let (settings, job) = (self.host.settings(), Job::of(self.task.brief.role));
         let other = seating::stand_in(settings, job, &self.task.agent, &self.spent.failing);
-        if other != self.task.agent && self.host.patched("stand-in") {
+        if other != self.task.agent {
             self.hand_to(other);
         }
         let ms = pause_ms(self.host, &self.spent);
         self.came.paused_ms += ms;
-        self.host.perform(self.key.child("pause"), Effect::Sleep { ms }).await?;
-        Ok(self.key.child("again"))
+        self.host.perform(self.key.pause(), Sleep { ms }).await?;
+        Ok(NextAsk::Under(self.key.second_try()))
     }
 
     fn hand_to(&mut self, other: AgentName) {
@@ -218,12 +247,9 @@ impl Asking<'_> {
         self.task.session = None;
     }
 
-    /// Somebody else does it, if there is anybody who can and was not asked yet.
+    /// Hands the task to somebody else, if there is anybody who can and was not asked yet; the key it is asked under then.
     fn fall_back(&mut self, fault: &Fault) -> Option<Key> {
         let other = self.other()?;
-        if !self.host.patched("fall-back") {
-            return None;
-        }
         let agent = &self.task.agent;
         let what = match (&fault.kind, self.spent.limited.get(agent)) {
             (FaultKind::Limited { .. }, Some(until_ms)) => {
@@ -236,11 +262,11 @@ impl Asking<'_> {
         self.host.note(Event::Warned { text });
         self.others.push(other.clone());
         self.hand_to(other);
-        Some(self.key.child(&format!("other-{}", self.others.len())))
+        Some(self.key.other_agent(self.others.len() as u32))
     }
 
     fn other(&self) -> Option<AgentName> {
-        let asked = |name: &AgentName| self.came.tried.iter().any(|(agent, _)| agent == name);
+        let asked = |name: &AgentName| self.came.tried.iter().any(|tried| tried.agent == *name);
         let now = self.host.now().wall_ms;
         let free = |name: &AgentName| self.spent.limited.get(name).is_none_or(|until| *until <= now);
         let job = Job::of(self.task.brief.role);
@@ -249,10 +275,10 @@ impl Asking<'_> {
     }
 
     /// An agent that is known not to be free is not asked in vain.
-    async fn known_limit(&mut self, key: Key) -> Result<Option<Key>, Parked> {
+    async fn known_limit(&mut self, key: Key) -> Result<NextAsk, Parked> {
         let Stamp { wall_ms: now, .. } = self.host.now();
         let until = self.spent.limited.get(&self.task.agent).copied().filter(|until| *until > now);
-        let Some(until_ms) = until else { return Ok(Some(key)) };
+        let Some(until_ms) = until else { return Ok(NextAsk::Under(key)) };
         let detail = format!("agent `{}` is at its usage limit", self.task.agent);
         let fault = Fault::new(FaultKind::Limited { until_ms: Some(until_ms) }, detail);
         self.came.fault = Some(fault.clone());
@@ -260,14 +286,14 @@ impl Asking<'_> {
     }
 
     /// It may be asked again later: another one is asked now, or it is waited for.
-    async fn limited(&mut self, fault: &Fault) -> Result<Option<Key>, Parked> {
-        let FaultKind::Limited { until_ms } = fault.kind else { return Ok(None) };
+    async fn limited(&mut self, fault: &Fault) -> Result<NextAsk, Parked> {
+        let FaultKind::Limited { until_ms } = fault.kind else { return Ok(NextAsk::Over) };
         let now_ms = self.host.now().wall_ms;
         let guess = (SHORTEST_WAIT_MS << self.waits.min(10)).min(LONGEST_WAIT_MS);
         // A time that has passed already says nothing.
         let until_ms = until_ms.filter(|until| *until > now_ms).unwrap_or(now_ms + guess);
         let agent = self.task.agent.clone();
-        self.came.limited.push((agent.clone(), until_ms));
+        self.came.limited.push(LimitedAgent { agent: agent.clone(), until_ms });
         self.spent.limited.insert(agent.clone(), until_ms);
         if self.host.settings().limits.waits.first {
             return self.wait_for(agent, until_ms, fault).await;
@@ -276,46 +302,41 @@ impl Asking<'_> {
     }
 
     /// Another one, or whoever of those asked here is free first.
-    async fn go_on(&mut self, fault: &Fault) -> Result<Option<Key>, Parked> {
+    async fn go_on(&mut self, fault: &Fault) -> Result<NextAsk, Parked> {
         if let Some(key) = self.fall_back(fault) {
-            return Ok(Some(key));
+            return Ok(NextAsk::Under(key));
         }
-        let limited = self.came.limited.iter().filter_map(|(agent, _)| {
+        let limited = self.came.limited.iter().filter_map(|LimitedAgent { agent, .. }| {
             self.spent.limited.get(agent).map(|until_ms| (*until_ms, agent.clone()))
         });
         match limited.min() {
             Some((until_ms, agent)) => self.wait_for(agent, until_ms, fault).await,
-            None => Ok(None),
+            None => Ok(NextAsk::Over),
         }
     }
 
-    async fn wait_for(
-        &mut self,
-        agent: AgentName,
-        until_ms: u64,
-        fault: &Fault,
-    ) -> Result<Option<Key>, Parked> {
+    async fn wait_for(&mut self, agent: AgentName, until_ms: u64, fault: &Fault) -> Result<NextAsk, Parked> {
         let now = self.host.now();
         let needed = until_ms.saturating_sub(now.wall_ms).saturating_add(MARGIN_MS);
         let room = self.host.settings().limits.waits.at_most_ms.saturating_sub(self.spent.waited.ms);
-        if needed > room || self.waits >= MOST_WAITS || !self.host.patched("await-reset") {
+        if needed > room || self.waits >= MOST_WAITS {
             let until = Stamp { wall_ms: until_ms, awake_ms: 0 }.utc();
             let detail = format!("{}; {agent} may be asked again at {until} UTC", fault.detail);
             self.came.fault = Some(Fault::new(fault.kind.clone(), detail));
-            return Ok(None);
+            return Ok(NextAsk::Over);
         }
         self.waits += 1;
         let until_ms = until_ms.saturating_add(MARGIN_MS);
-        let wait = Effect::AwaitReset { agent: agent.clone(), until_ms, why: fault.detail.clone() };
-        self.host.perform(self.key.child(&format!("wait-{}", self.waits)), wait).await?;
-        let waited = (now.awake_ms, self.host.now().awake_ms);
-        self.spent.waited.add(waited.0, waited.1);
+        let wait = AwaitReset { agent: agent.clone(), until_ms, why: fault.detail.clone() };
+        self.host.perform(self.key.wait_for_reset(self.waits), wait).await?;
+        let waited = WaitedFor { from_ms: now.awake_ms, to_ms: self.host.now().awake_ms };
+        self.spent.waited.add(waited.from_ms, waited.to_ms);
         self.came.waited.push(waited);
         self.spent.limited.remove(&agent);
         if agent != self.task.agent {
             self.hand_to(agent);
         }
-        Ok(Some(self.key.child(&format!("then-{}", self.waits))))
+        Ok(NextAsk::Under(self.key.after_wait(self.waits)))
     }
 }
 
@@ -331,5 +352,5 @@ fn size(host: &dyn Host, task: &Task, escalated: bool) -> Size {
 fn pause_ms(host: &dyn Host, spent: &Spent) -> u64 {
     let own = host.settings().tasks.retry_after_ms;
     let backoff = backoff_ms(spent.failures_in_a_row);
-    if own > 0 && backoff > own && host.patched("backoff") { backoff } else { own }
+    if own > 0 { own.max(backoff) } else { own }
 }

@@ -10,23 +10,22 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use crate::{
     brief::{Assigned, Brief, Claim, Content, Said, Task, Workplace},
     client::Job,
-    decision::Decision,
     event::Event,
-    fault::Fault,
-    finding::{Finding, Status},
+    finding::{Cause, Finding, Status, Transition},
     host::{Host, Parked},
-    ids::{AgentName, DecisionId, FindingId, Hash, Key},
+    ids::{AgentName, FindingId, Hash, Key},
     level::Role,
     limits::{Spent, guard},
-    reason::{Ending, Reason},
     review::{
         Court, Fix,
-        challenge::{self, Bench},
+        challenge::{self, Bench, Challenged},
         consult::{Consulted, consult},
         frozen::freeze,
         land::{land, land_approved},
         next::trigger_of_fixes,
-        people, strays,
+        people,
+        stage::{StageExit, WorkResult},
+        strays,
         tries::is_repeated,
     },
     seating,
@@ -38,37 +37,30 @@ use crate::{
 const CIRCLE: &str = "it said what was said before, and nothing had changed since; find another way, or say BLOCKED and what \
                       a person would have to decide";
 
-/// `Some`: a limit was reached between two waves, or the environment failed.
+/// Offers every open finding to a fixer once.
 pub(super) async fn fix_iteration(
     host: &dyn Host,
     court: &mut Court,
     iteration: u32,
-) -> Result<Option<Ending>, Parked> {
+) -> Result<(), StageExit> {
     let settings = host.settings();
-    let root = Key::new(format!("round-{}/fix-{iteration}", court.round));
+    let root = Key::fix_iteration(court.round, iteration);
     people::look(host, court, &root).await?;
-    if let Some(fault) = land_approved(host, court, &root).await? {
-        return Ok(Some(Ending::new(Reason::Environment, fault.detail)));
-    }
-    if let Some(ending) = hear_late(host, court, &root).await? {
-        return Ok(Some(ending));
-    }
+    land_approved(host, court, &root).await?;
+    hear_late(host, court, &root).await?;
     let open: Vec<Finding> = court.findings.iter().filter(|f| f.status.is_open()).cloned().collect();
     let why = trigger_of_fixes(court);
     let standing = court.tries.standing(&court.findings);
-    let fuller = host.patched("fuller-briefs");
     let mut number = 0;
     for (index, wave) in deal(&open, &settings.tasks).into_iter().enumerate() {
         let mut wave = wave;
         if index > 0 {
             if let Some(ending) = guard(&settings.limits, &court.spent, host.now().awake_ms, court.valid()) {
-                return Ok(Some(ending));
+                return Err(ending.into());
             }
-            if host.patched("inbox-between-waves") {
-                people::look(host, court, &root.child(&format!("wave-{}", index + 1))).await?;
-                // What a person has settled meanwhile needs no fixer.
-                wave = still_open(court, wave);
-            }
+            people::look(host, court, &root.child(&format!("wave-{}", index + 1))).await?;
+            // What a person has settled meanwhile needs no fixer.
+            wave = still_open(court, wave);
         }
         host.note(Event::FixersDealt {
             round: court.round,
@@ -81,48 +73,46 @@ pub(super) async fn fix_iteration(
         for hand in wave {
             let agent = agent_for(host, court, &hand, number);
             number += 1;
-            let key = root.child("fix").child(&format!("{number}"));
+            let key = root.fixer(number as u32);
             for id in &hand {
-                court.move_to(host, *id, Status::Assigned, &format!("given to fixer {number}"));
+                let note = format!("given to fixer {number}");
+                court.move_to(host, *id, Transition::new(Status::Assigned, Cause::Assigned, note));
             }
             let mut task = task(court, settings.tasks.fixer_timeout_ms, &hand, agent, host);
-            if fuller {
-                task.recent = court.tries.outputs_at(&standing, &hand);
-                fill(&mut task, host, court, iteration);
-            }
+            task.recent = court.tries.outputs_at(&standing, &hand);
+            fill(&mut task, host, court, iteration);
             working.push(fixer(host, key, task, hand, court.spent.clone()));
         }
-        let mut fault = None;
+        let mut wave_result = WorkResult::Done;
         while let Some(worked) = working.next().await {
-            let outside = settle(host, court, worked?, &standing).await?;
-            fault = fault.or(outside);
+            let result = settle(host, court, worked?, &standing).await?;
+            wave_result = wave_result.and(result);
         }
-        // Something outside has to change first; another try would only be paid for. The iteration does not count.
-        if let Some(fault) = fault {
-            return Ok(Some(Ending::new(Reason::Environment, fault.detail)));
-        }
+        // An iteration in which the environment failed does not count.
+        wave_result.or_end()?;
     }
     court.iteration = iteration;
     court.metrics.fix_iterations += 1;
     court.publish(host, &root).await?;
-    Ok(None)
+    Ok(())
 }
 
 /// Findings that a limit kept from being disputed are disputed before anybody repairs them.
-async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<Option<Ending>, Parked> {
+async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<(), StageExit> {
     let due = challenge::due(host, court, &court.unheard, &[]);
     if due.is_empty() {
         court.unheard.clear();
-        return Ok(None);
+        return Ok(());
     }
-    let frozen = match freeze(host, court, root.child("freeze")).await? {
-        Ok(frozen) => frozen,
-        Err(ending) => return Ok(Some(ending)),
-    };
-    let Some(scene) = frozen.whole(host.settings()) else { return Ok(None) };
+    let frozen = freeze(host, court, root.freeze()).await?;
+    let Some(scene) = frozen.whole(host.settings()) else { return Ok(()) };
     // Whoever is not heard this time either is remembered anew.
     court.unheard.clear();
-    challenge::challenge(host, court, Bench { root, frozen: &frozen.key, scene: &scene }, due).await
+    let bench = Bench { root, frozen: &frozen.key, scene: &scene };
+    match challenge::challenge(host, court, bench, due).await? {
+        Challenged::All => Ok(()),
+        Challenged::Halted(ending) => Err(ending.into()),
+    }
 }
 
 /// What one fixer came back with.
@@ -170,7 +160,7 @@ fn task(court: &Court, timeout_ms: u64, hand: &[FindingId], agent: AgentName, ho
     });
     let brief = Brief {
         assigned: assigned.collect(),
-        said: court.said.clone(),
+        said: court.remarks(),
         ..Brief::new(Role::Fixer, court.subject(host.settings()), court.round)
     };
     Task::new(agent, brief, Workplace::Private, timeout_ms)
@@ -190,7 +180,7 @@ fn fill(task: &mut Task, host: &dyn Host, court: &Court, iteration: u32) {
     if !settings.verify.is_empty() {
         stable.push_str(&format!(" Before a change lands, these must pass: {}.", settings.verify.join("; ")));
     }
-    let mut surroundings = court.surroundings(host);
+    let mut surroundings = court.surroundings(settings);
     surroundings.context = court.tries.context.clone();
     surroundings.context.stable = stable;
     task.brief.surroundings = surroundings;
@@ -206,11 +196,10 @@ fn agent_for(host: &dyn Host, court: &Court, hand: &[FindingId], number: usize) 
     let failing = &court.spent.failing;
     let agent = seating::seat(settings, Job::Fix, number, 0);
     let circling = hand.iter().any(|id| court.tries.circling.contains(id));
-    let other = match court.tries.last_agent(hand).filter(|_| circling) {
+    match court.tries.last_agent(hand).filter(|_| circling) {
         Some(last) => seating::another(settings, Job::Fix, last, failing),
         None => seating::stand_in(settings, Job::Fix, &agent, failing),
-    };
-    if other != agent && host.patched("stand-in") { other } else { agent }
+    }
 }
 
 /// Why the finding is open again, if it has been in a fixer's hands before.
@@ -222,64 +211,68 @@ fn last_try(finding: &Finding) -> String {
     back.map(|step| step.note.clone()).next().filter(|_| tried).unwrap_or_default()
 }
 
-/// What the fixer's answer comes to. `Some`: a fault of the environment.
+/// What the fixer's answer comes to.
 async fn settle(
     host: &dyn Host,
     court: &mut Court,
     worked: Worked,
     standing: &Hash,
-) -> Result<Option<Fault>, Parked> {
+) -> Result<WorkResult, Parked> {
     let Worked { key, agent, hand, came } = worked;
-    let readable = came.replies.iter().rev().find_map(|(by, reply)| match &reply.content {
-        Content::Fixes { claims } => Some((by.clone(), claims.clone(), reply.patch.clone())),
+    let readable = came.replies.iter().rev().find_map(|answered| match &answered.reply.content {
+        Content::Fixes { claims } => Some((&answered.key, claims.clone(), answered.reply.patch.clone())),
         _ => None,
     });
     court.book(host, Job::Fix, &came, readable.is_some());
     strays::report(host, court, &key, &came).await?;
     let before = court.tries.answered_before(standing, &hand);
     let agent = came.by().cloned().unwrap_or(agent);
-    for (_, reply) in &came.replies {
-        court.tries.remember(reply.output.clone(), standing.clone(), agent.clone(), hand.clone());
+    for answered in &came.replies {
+        court.tries.remember(answered.reply.output.clone(), standing.clone(), agent.clone(), hand.clone());
     }
     let Some((by, claims, patch)) = readable else {
         let note = came.fault.as_ref().map_or("the fixer did not answer", |fault| fault.detail.as_str());
-        reopen(host, court, &hand, &cut(note, 300));
-        if let Some(fault) = came.fault.clone() {
-            host.note(Event::FixerFailed { key, agent, fault });
-        }
-        return Ok(came.fault.filter(Fault::is_environment));
+        court.reopen(host, &hand, Cause::NotAnswered, &cut(note, 300));
+        let Some(fault) = came.fault else { return Ok(WorkResult::Done) };
+        host.note(Event::FixerFailed { key, agent, fault: fault.clone() });
+        return Ok(match fault.is_environment() {
+            true => WorkResult::EnvironmentFailed(fault),
+            false => WorkResult::Done,
+        });
     };
     court.tries.context.answered(&summed_up(&claims));
-    let (blocked, fixed) = sort_claims(claims, &hand);
-    for claim in &blocked {
-        block(host, court, &key, claim).await?;
+    let sorted = sort_claims(claims, &hand);
+    for claim in &sorted.blocked {
+        court.block(host, &key, claim.id, Cause::FixerBlocked, &claim.note).await?;
     }
-    let mut fault = None;
+    let mut result = WorkResult::Done;
     match patch {
-        Some(patch) if !fixed.is_empty() => fault = land(host, court, &by, &patch, &fixed).await?,
+        Some(patch) if !sorted.fixed.is_empty() => {
+            result = land(host, court, by, &patch, &sorted.fixed).await?;
+        }
         _ => {
-            if fixed.iter().any(|claim| court.tries.gone.contains(&claim.id)) && host.patched("fixed-along") {
-                fixed_along(host, court, &by, &fixed);
-            }
-            let ids: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
-            reopen(host, court, &ids, "said to be fixed, but nothing was changed");
+            fixed_along(host, court, by, &sorted.fixed);
+            let ids: Vec<FindingId> = sorted.fixed.iter().map(|claim| claim.id).collect();
+            court.reopen(host, &ids, Cause::NotBorneOut, "said to be fixed, but nothing was changed");
         }
     }
-    reopen(host, court, &hand, "the fixer said nothing about it");
-    let repeated = came.replies.iter().any(|(_, reply)| is_repeated(reply));
-    if repeated && fault.is_none() && court.tries.standing(&court.findings) == *standing {
+    court.reopen(host, &hand, Cause::NotAnswered, "the fixer said nothing about it");
+    let repeated = came.replies.iter().any(|answered| is_repeated(&answered.reply));
+    let done = matches!(result, WorkResult::Done);
+    if repeated && done && court.tries.standing(&court.findings) == *standing {
         circle(host, court, &key, &before).await?;
     }
-    Ok(fault)
+    Ok(result)
 }
 
 /// Nothing is left to change about a finding whose evidence went with the repair of another: its fixer may say so.
 fn fixed_along(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim]) {
-    for claim in
-        fixed.iter().filter(|claim| court.tries.gone.contains(&claim.id)).cloned().collect::<Vec<_>>()
-    {
+    for claim in fixed {
+        if !court.tries.gone.contains(&claim.id) {
+            continue;
+        }
         let note = format!("{} (what it showed was gone with another repair)", claim.note);
-        court.move_to(host, claim.id, Status::Fixed, &note);
+        court.move_to(host, claim.id, Transition::new(Status::Fixed, Cause::RepairedAlong, note.clone()));
         court.fixes.push(Fix { finding: claim.id, key: by.clone(), note });
     }
 }
@@ -313,17 +306,23 @@ async fn circle(host: &dyn Host, court: &mut Court, key: &Key, hand: &[FindingId
     for id in again {
         let mut note =
             String::from("fixers go in circles about it: the same is said again and nothing moves");
-        let steps = court.finding(id).into_iter().flat_map(|finding| finding.history.iter().rev());
-        if let Some(step) = steps.into_iter().find(|step| step.note.starts_with("not landed: ")) {
+        let mut steps = court.finding(id).into_iter().flat_map(|finding| finding.history.iter().rev());
+        if let Some(step) = steps.find(|step| step.cause.is_refusal()) {
             note.push_str(&format!("; {}", step.note));
         }
-        block(host, court, key, &Claim::blocked(id, note)).await?;
+        court.block(host, key, id, Cause::NoProgress, &note).await?;
     }
     Ok(())
 }
 
+/// What a fixer says of the findings that it holds.
+struct SortedClaims {
+    blocked: Vec<Claim>,
+    fixed: Vec<Claim>,
+}
+
 /// Claims about findings that the fixer holds, one each: who says both BLOCKED and FIXED is blocked.
-fn sort_claims(claims: Vec<Claim>, hand: &[FindingId]) -> (Vec<Claim>, Vec<Claim>) {
+fn sort_claims(claims: Vec<Claim>, hand: &[FindingId]) -> SortedClaims {
     let mut blocked: Vec<Claim> = Vec::new();
     let mut fixed: Vec<Claim> = Vec::new();
     for claim in claims.into_iter().filter(|claim| hand.contains(&claim.id)) {
@@ -336,39 +335,5 @@ fn sort_claims(claims: Vec<Claim>, hand: &[FindingId]) -> (Vec<Claim>, Vec<Claim
         }
     }
     fixed.retain(|claim| !blocked.iter().any(|known| known.id == claim.id));
-    (blocked, fixed)
-}
-
-/// Puts those that are still in the fixer's hands back to open.
-pub(super) fn reopen(host: &dyn Host, court: &mut Court, ids: &[FindingId], note: &str) {
-    for id in ids {
-        if court.finding(*id).is_some_and(|finding| finding.status == Status::Assigned) {
-            court.move_to(host, *id, Status::Open, note);
-            court.tries.context.failed(&format!("{id}: {note}"));
-        }
-    }
-}
-
-pub(super) async fn block(
-    host: &dyn Host,
-    court: &mut Court,
-    key: &Key,
-    claim: &Claim,
-) -> Result<(), Parked> {
-    let Some(finding) = court.finding(claim.id).filter(|f| f.status.is_open()) else {
-        return Ok(());
-    };
-    let question = format!("{}: {} ({})", claim.id, finding.description, claim.note);
-    let number = court.decisions.len() as u32 + 1;
-    let id = court.decision_id(number);
-    let decision = Decision::blocked(id.clone(), claim.id, question);
-    people::post(host, court, &key.child(&format!("ask-{}", claim.id)), decision).await?;
-    court.move_to(host, claim.id, Status::Blocked { decision: id }, &claim.note);
-    Ok(())
-}
-
-impl Court {
-    pub(super) fn decision_id(&self, number: u32) -> DecisionId {
-        DecisionId::new(format!("D{number}"))
-    }
+    SortedClaims { blocked, fixed }
 }

@@ -3,12 +3,13 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    effect::{Effect, FrozenFile, Reply},
+    effect::{Freeze, FreezeOutcome, FrozenSubject},
+    files::FrozenFile,
     ground::Scene,
-    host::{Host, Parked},
+    host::Host,
     ids::{Hash, Key},
     reason::{Ending, Reason},
-    review::Court,
+    review::{Court, stage::StageExit},
     settings::Settings,
 };
 
@@ -22,18 +23,15 @@ pub(super) struct Frozen {
     pub remarks: Vec<String>,
 }
 
-/// Freezes the subject. `Err`: it could not be had.
-pub(super) async fn freeze(
-    host: &dyn Host,
-    court: &Court,
-    key: Key,
-) -> Result<Result<Frozen, Ending>, Parked> {
+/// Freezes the subject. A subject that cannot be had ends the stage.
+pub(super) async fn freeze(host: &dyn Host, court: &Court, key: Key) -> Result<Frozen, StageExit> {
     let subject = court.subject(host.settings());
-    Ok(match host.perform(key.clone(), Effect::Freeze { subject }).await? {
-        Reply::Frozen { text, hash, files, remarks } => Ok(Frozen { key, text, hash, files, remarks }),
-        Reply::Failed { fault, .. } => Err(Ending::new(Reason::Environment, fault.detail)),
-        other => Err(Ending::new(Reason::Environment, format!("{other:?}"))),
-    })
+    match host.perform(key.clone(), Freeze { subject }).await? {
+        FreezeOutcome::Frozen(FrozenSubject { text, hash, files, remarks }) => {
+            Ok(Frozen { key, text, hash, files, remarks })
+        }
+        FreezeOutcome::Failed { fault } => Err(Ending::new(Reason::Environment, fault.detail).into()),
+    }
 }
 
 impl Frozen {

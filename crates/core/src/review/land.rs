@@ -5,74 +5,53 @@
 
 use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::{
-    brief::{Claim, Patch},
+    brief::Claim,
     decision::Decision,
-    effect::{Effect, Hunk, LandedFile, Refusal, Reply},
+    effect::{Land, LandOutcome, Landed},
     event::Event,
-    fault::Fault,
-    finding::{Evidence, Finding, How, Place, Status},
+    files::{Hunk, LandedFile, Patch, Refusal},
+    finding::{Cause, Evidence, Finding, How, Place, Status, Transition},
     ground::Scene,
     host::{Host, Parked},
-    ids::{DecisionId, FindingId, Hash, Key},
-    review::{Court, Fix, fix::block, fix::reopen, people},
+    ids::{FindingId, Hash, Key},
+    review::{
+        Court, Fix, Pending, people,
+        stage::{StageExit, WorkResult},
+    },
     subject::Subject,
     text::cut,
 };
 
 /// How near to a quote a change must be to concern it, in lines.
 const NEAR: u32 = 1;
-/// How the note of a finding ends whose patch met somebody else's change.
-const CONFLICT: &str = "was changed by somebody else";
-
-/// A patch that waits for a person's yes, or has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pending {
-    pub decision: DecisionId,
-    pub by: Key,
-    pub patch: Hash,
-    pub claims: Vec<Claim>,
-    /// A person has said yes.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub approved: bool,
-}
-
-/// Lands a patch, or has a person look at it first. `Some`: a fault of the environment.
+/// Lands a patch, or has a person look at it first.
 pub(super) async fn land(
     host: &dyn Host,
     court: &mut Court,
     by: &Key,
     patch: &Patch,
     fixed: &[Claim],
-) -> Result<Option<Fault>, Parked> {
+) -> Result<WorkResult, Parked> {
     if host.settings().tasks.writing.approve_each {
         show(host, court, by, patch, fixed).await?;
-        return Ok(None);
+        return Ok(WorkResult::Done);
     }
-    let held = held(court, fixed);
-    bring_in(host, court, by.child("land"), (by, &patch.hash, &held), fixed).await
+    let held = &held(court, fixed);
+    bring_in(host, court, &by.landing(), Repair { by, patch: &patch.hash, held, fixed }).await
 }
 
-/// Lands what people have said yes to. `Some`: a fault of the environment.
-pub(super) async fn land_approved(
-    host: &dyn Host,
-    court: &mut Court,
-    root: &Key,
-) -> Result<Option<Fault>, Parked> {
+/// Lands what people have said yes to.
+pub(super) async fn land_approved(host: &dyn Host, court: &mut Court, root: &Key) -> Result<(), StageExit> {
     let approved: Vec<Pending> = court.pending.iter().filter(|pending| pending.approved).cloned().collect();
     for Pending { decision, by, patch, claims, .. } in approved {
         let key = root.child("approved").child(decision.as_str());
         // Nobody is at work now; what else was approved is in nobody's hands.
-        let fault = bring_in(host, court, key, (&by, &patch, &[]), &claims).await?;
-        if fault.is_some() {
-            return Ok(fault);
-        }
+        let repair = Repair { by: &by, patch: &patch, held: &[], fixed: &claims };
+        bring_in(host, court, &key, repair).await?.or_end()?;
         court.pending.retain(|pending| pending.decision != decision);
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Asks a person about a patch.
@@ -92,16 +71,13 @@ async fn show(
         patch.files.join(", "),
         said.join("; ")
     );
-    let id = court.decision_id(court.decisions.len() as u32 + 1);
-    let decision = Decision::patch(id.clone(), (by, patch), findings.clone(), question);
+    let id = court.next_decision_id();
+    let decision = Decision::patch(id.clone(), by, patch, findings.clone(), question);
     people::post(host, court, &by.child("show"), decision).await?;
     for finding in findings {
-        court.move_to(
-            host,
-            finding,
-            Status::Blocked { decision: id.clone() },
-            "its patch waits for a person's yes",
-        );
+        let to = Status::Blocked { decision: id.clone() };
+        let note = "its patch waits for a person's yes";
+        court.move_to(host, finding, Transition::new(to, Cause::AwaitsApproval, note));
     }
     let claims = fixed.to_vec();
     court.pending.push(Pending {
@@ -112,28 +88,6 @@ async fn show(
         approved: false,
     });
     Ok(())
-}
-
-impl Court {
-    /// New files of a change are under review from now on.
-    fn take_in(&mut self, subject: &Subject, landed: &[LandedFile]) {
-        if subject.change().is_some() {
-            let known = subject.files();
-            let new = landed.iter().map(|file| &file.path).filter(|path| !known.contains(&path.as_str()));
-            let new: Vec<String> = new.filter(|path| !self.made.contains(path)).cloned().collect();
-            self.made.extend(new);
-        }
-    }
-
-    /// Patches that nobody has said anything about yet.
-    pub(super) fn patches_to_approve(&self) -> u32 {
-        let waits = |pending: &&Pending| {
-            let blocked = Status::Blocked { decision: pending.decision.clone() };
-            let of = |claim: &Claim| self.finding(claim.id).is_some_and(|finding| finding.status == blocked);
-            !pending.approved && pending.claims.iter().any(of)
-        };
-        self.pending.iter().filter(waits).count() as u32
-    }
 }
 
 /// Files that other fixers are at work on.
@@ -161,23 +115,33 @@ fn allowed(subject: &Subject, held: &[String]) -> Vec<String> {
     free.chain(folders).collect()
 }
 
+/// A patch with what its fixer says that it repairs.
+struct Repair<'r> {
+    /// The task that made it.
+    by: &'r Key,
+    patch: &'r Hash,
+    /// Files that other fixers are at work on.
+    held: &'r [String],
+    fixed: &'r [Claim],
+}
+
 async fn bring_in(
     host: &dyn Host,
     court: &mut Court,
-    key: Key,
-    (by, patch, held): (&Key, &Hash, &[String]),
-    fixed: &[Claim],
-) -> Result<Option<Fault>, Parked> {
+    key: &Key,
+    repair: Repair<'_>,
+) -> Result<WorkResult, Parked> {
     let settings = host.settings();
+    let Repair { by, patch, held, fixed } = repair;
     let findings: Vec<FindingId> = fixed.iter().map(|claim| claim.id).collect();
-    let effect = Effect::Land {
+    let effect = Land {
         by: by.clone(),
         patch: patch.clone(),
         allowed: allowed(&court.subject(settings), held),
         verify: settings.verify.clone(),
     };
-    match host.perform(key, effect).await? {
-        Reply::Landed { hunks, text, hash, files } => {
+    match host.perform(key.clone(), effect).await? {
+        LandOutcome::Landed(Landed { hunks, text, hash, files }) => {
             let files = match settings.subject.path() {
                 Some(path) => vec![LandedFile { path: path.into(), hunks, text }],
                 None => files,
@@ -188,19 +152,21 @@ async fn bring_in(
             court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
             court.tries.text = Some(hash);
             court.metrics.checkpoints += 1;
-            court.take_in(&settings.subject, &files);
+            court.add_new_files(&settings.subject, &files);
             // What was reviewed is no longer what stands there.
             court.last_pass.dry &= files.iter().all(|file| file.hunks.is_empty());
             verify(host, court, by, fixed, &files);
+            Ok(WorkResult::Done)
         }
-        Reply::NotLanded { why } => refuse(host, court, by, (findings, why)).await?,
-        Reply::Failed { fault, .. } => {
-            reopen(host, court, &findings, &fault.detail);
-            return Ok(Some(fault));
+        LandOutcome::Refused { why } => {
+            refuse(host, court, by, findings, why).await?;
+            Ok(WorkResult::Done)
         }
-        other => reopen(host, court, &findings, &format!("landing was answered with {other:?}")),
+        LandOutcome::Failed { fault } => {
+            court.reopen(host, &findings, Cause::PatchRefused, &fault.detail);
+            Ok(WorkResult::EnvironmentFailed(fault))
+        }
     }
-    Ok(None)
 }
 
 /// What did not land goes to another fixer; who meets the same change of somebody else's twice asks a person.
@@ -208,27 +174,35 @@ async fn refuse(
     host: &dyn Host,
     court: &mut Court,
     by: &Key,
-    (findings, why): (Vec<FindingId>, Refusal),
+    findings: Vec<FindingId>,
+    why: Refusal,
 ) -> Result<(), Parked> {
-    let note = refusal(&why);
-    let met_before = |court: &Court, id: FindingId| {
-        court.finding(id).is_some_and(|f| f.history.iter().any(|step| step.note.ends_with(CONFLICT)))
+    let (cause, note) = (cause_of(&why), refusal(&why));
+    let conflicts = |court: &Court, id: FindingId| {
+        court.finding(id).is_some_and(|f| f.history.iter().any(|step| step.cause == Cause::PatchConflict))
     };
-    let again: Vec<FindingId> = findings.iter().copied().filter(|id| met_before(court, *id)).collect();
+    let again: Vec<FindingId> = findings.iter().copied().filter(|id| conflicts(court, *id)).collect();
     host.note(Event::PatchRefused { key: by.clone(), findings: findings.clone(), why: why.clone() });
-    if let Refusal::Conflict { ours, theirs, .. } = &why
-        && !again.is_empty()
-        && host.patched("conflict-decision")
-    {
+    if let Refusal::Conflict { ours, theirs, .. } = &why {
         for id in again {
             let note = format!(
                 "{note}, for the second time. There stands: {ours:?}; the fixer would have: {theirs:?}"
             );
-            block(host, court, by, &Claim::blocked(id, note)).await?;
+            court.block(host, by, id, cause, &note).await?;
         }
     }
-    reopen(host, court, &findings, &note);
+    court.reopen(host, &findings, cause, &note);
     Ok(())
+}
+
+/// Why the findings of a refused patch are open again.
+pub(super) fn cause_of(why: &Refusal) -> Cause {
+    match why {
+        Refusal::Conflict { .. } => Cause::PatchConflict,
+        Refusal::Outside { .. } | Refusal::Check { .. } | Refusal::Gutted { .. } | Refusal::Lost { .. } => {
+            Cause::PatchRefused
+        }
+    }
 }
 
 /// After a landing: which claims does the change bear out?
@@ -245,14 +219,15 @@ pub(super) fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Clai
     for claim in fixed {
         let Some(finding) = court.finding(claim.id) else { continue };
         if landing.concerns(finding) {
-            court.move_to(host, claim.id, Status::Fixed, &claim.note);
+            let repaired = Transition::new(Status::Fixed, Cause::Repaired, claim.note.as_str());
+            court.move_to(host, claim.id, repaired);
             court.tries.context.worked(&format!("{}: {}", claim.id, claim.note));
             let checked = if claim.verification.is_empty() { "" } else { "; checked: " };
             let note = format!("{}{checked}{}", claim.note, claim.verification);
             court.fixes.push(Fix { finding: claim.id, key: by.clone(), note });
         } else {
             let note = "said to be fixed, but nothing near it was changed";
-            court.move_to(host, claim.id, Status::Open, note);
+            court.move_to(host, claim.id, Transition::new(Status::Open, Cause::NotBorneOut, note));
             court.tries.context.failed(&format!("{}: {note}", claim.id));
         }
     }
@@ -338,9 +313,9 @@ pub(super) fn refusal(why: &Refusal) -> String {
             format!("not landed: it changed {}, which it may not", files.join(", "))
         }
         Refusal::Conflict { line, file, .. } if !file.is_empty() => {
-            format!("not landed: {file}:{line} {CONFLICT}")
+            format!("not landed: {file}:{line} was changed by somebody else")
         }
-        Refusal::Conflict { line, .. } => format!("not landed: line {line} {CONFLICT}"),
+        Refusal::Conflict { line, .. } => format!("not landed: line {line} was changed by somebody else"),
         Refusal::Check { command, output } => {
             format!("not landed: `{command}` failed: {}", cut(output.trim(), 200))
         }

@@ -29,12 +29,12 @@
 use alloc::{format, string::String};
 
 use crate::{
+    counts::Counts,
     finding::Finding,
     reason::{Ending, Reason},
     review::Court,
     settings::Settings,
     text::count,
-    view::Counts,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]

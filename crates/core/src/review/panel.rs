@@ -8,9 +8,10 @@ use crate::{
     brief::{Brief, Content, Raised, Task, Workplace},
     client::Job,
     confidence::Party,
+    counts::Counts,
     event::Event,
     fault::{Fault, FaultKind},
-    finding::{Deferral, Dismissal, Finding, Raiser, Severity, Status},
+    finding::{Cause, Deferral, Dismissal, Finding, Raiser, Severity, Status, Transition},
     ground::Scene,
     host::{Host, Parked},
     ids::{AgentName, FindingId, Key},
@@ -21,18 +22,18 @@ use crate::{
     reason::{Ending, Reason},
     review::{
         Court, Pass,
-        challenge::{self, Bench},
-        consult::{Consulted, consult},
+        challenge::{self, Bench, Challenged},
+        consult::{AgentTry, Answered, Consulted, LimitedAgent, WaitedFor, consult},
         frozen::freeze,
         next::trigger_of_round,
         people,
         signs::{self, Sheet},
+        stage::StageExit,
         strays,
     },
     seating,
     settings::Settings,
     text,
-    view::Counts,
 };
 
 /// One reviewer's place in the panel.
@@ -43,29 +44,19 @@ struct Seat {
     raised: Option<Vec<Raised>>,
 }
 
-/// `Some`: the round could not be held.
-pub(super) async fn review_round(
-    host: &dyn Host,
-    court: &mut Court,
-    round: u32,
-) -> Result<Option<Ending>, Parked> {
+/// Holds one round.
+pub(super) async fn review_round(host: &dyn Host, court: &mut Court, round: u32) -> Result<(), StageExit> {
     let settings = host.settings();
-    let root = Key::new(format!("round-{round}"));
+    let root = Key::round(round);
     let roles = seats(host, court, round);
     let of = settings.limits.rounds.saturating_mul(court.spent.shares());
     host.note(Event::RoundStarted { round, of, why: Some(trigger_of_round(court)) });
     people::look(host, court, &root).await?;
 
-    let frozen = match freeze(host, court, root.child("freeze")).await? {
-        Ok(frozen) => frozen,
-        Err(ending) => return Ok(Some(ending)),
-    };
+    let frozen = freeze(host, court, root.freeze()).await?;
     court.last_pass.text = Some(frozen.hash.clone());
     court.tries.text = Some(frozen.hash.clone());
-    let scene = match frozen.scene(settings) {
-        Ok(scene) => scene,
-        Err(ending) => return Ok(Some(ending)),
-    };
+    let scene = frozen.scene(settings)?;
     if frozen.text.is_empty() && settings.subject.path().is_none() {
         return nothing_is_left(host, court, round).await;
     }
@@ -74,18 +65,12 @@ pub(super) async fn review_round(
     }
 
     let mut sheet = Sheet { all_fixed_before: court.is_all_fixed(), ..Sheet::default() };
-    let turn = turn(host, court, round);
-    let stand_in = !court.spent.failing.is_empty() && host.patched("stand-in");
-    let fuller = host.patched("fuller-briefs");
+    let turn = turn(settings, round);
     let asked = roles.iter().enumerate().map(|(index, role)| {
-        let mut agent = seating::seat(settings, Job::Review, index, turn);
-        if stand_in {
-            agent = seating::stand_in(settings, Job::Review, &agent, &court.spent.failing);
-        }
+        let agent = seating::seat(settings, Job::Review, index, turn);
+        let agent = seating::stand_in(settings, Job::Review, &agent, &court.spent.failing);
         let mut task = task(court, settings, round, *role, agent);
-        if fuller {
-            fill(&mut task.brief, host, court, &frozen.text);
-        }
+        fill(&mut task.brief, host, court, &frozen.text);
         seat(host, root.clone(), task, &court.spent)
     });
     let seats = try_join_all(asked).await?;
@@ -93,7 +78,8 @@ pub(super) async fn review_round(
         strays::report(host, court, &root.child(seat.role.as_str()), &seat.came).await?;
     }
     let Some(answers) = count(host, court, &seats, round) else {
-        return Ok(nobody_answered(host, court, &seats));
+        nobody_answered(host, court, &seats)?;
+        return Ok(());
     };
     court.round = round;
     court.iteration = 0;
@@ -105,23 +91,27 @@ pub(super) async fn review_round(
     due.extend(new.again.iter().copied());
     due.sort_unstable();
     let bench = Bench { root: &root, frozen: &frozen.key, scene: whole.as_ref().unwrap_or(&scene) };
-    let halted = challenge::challenge(host, court, bench, due).await?;
+    let challenged = challenge::challenge(host, court, bench, due).await?;
     defer_beside_the_goal(host, court, &new.raised);
     court.findings.iter().for_each(|finding| sheet.count(finding, round));
     let all = new.fresh(court).count() as u32;
-    court.take_stock(&new, &seats, halted.is_none());
+    court.take_stock(&new, &seats, matches!(challenged, Challenged::All));
     let counts = Counts::of(&court.findings);
     host.note(Event::RoundEnded { round, new: all, dry: court.last_pass.dry, counts });
     court.calculate_confidence(host, &answered(&seats, round), agreement(&seats));
     court.publish(host, &root).await?;
-    Ok(halted.or(weigh(host, court, sheet)))
+    let worth_listening_to = weigh(host, court, sheet);
+    if let Challenged::Halted(ending) = challenged {
+        return Err(ending.into());
+    }
+    Ok(worth_listening_to?)
 }
 
 /// Nothing of the change is left to read: a repair, or somebody else, has taken it back.
-async fn nothing_is_left(host: &dyn Host, court: &mut Court, round: u32) -> Result<Option<Ending>, Parked> {
+async fn nothing_is_left(host: &dyn Host, court: &mut Court, round: u32) -> Result<(), StageExit> {
     if round == 1 {
         let detail = String::from("nothing is changed there any more");
-        return Ok(Some(Ending::new(Reason::Environment, detail)));
+        return Err(Ending::new(Reason::Environment, detail).into());
     }
     let text = String::from("nothing of the change is left, so there is nothing to review again");
     host.note(Event::Warned { text });
@@ -132,24 +122,24 @@ async fn nothing_is_left(host: &dyn Host, court: &mut Court, round: u32) -> Resu
     court.last_pass = Pass { dry: true, sound: true, text, ..Pass::default() };
     let counts = Counts::of(&court.findings);
     host.note(Event::RoundEnded { round, new: 0, dry: true, counts });
-    court.publish(host, &Key::new(format!("round-{round}"))).await?;
-    Ok(None)
+    court.publish(host, &Key::round(round)).await?;
+    Ok(())
 }
 
-/// `None`: somebody else can be asked, so the round is held again.
-fn nobody_answered(host: &dyn Host, court: &Court, seats: &[Seat]) -> Option<Ending> {
+/// Where somebody else can be asked, the round is held again; otherwise the review ends.
+fn nobody_answered(host: &dyn Host, court: &Court, seats: &[Seat]) -> Result<(), Ending> {
     let settings = host.settings();
     if let Some(ending) = budget(&settings.limits, &court.spent) {
-        return Some(ending);
+        return Err(ending);
     }
     let fault = seats.iter().find_map(|seat| seat.came.fault.clone());
     let hopeless = fault.as_ref().is_some_and(Fault::is_environment);
     let detail = fault.map_or_else(String::new, |fault| fault.detail);
-    if !hopeless && seating::has_others(settings, Job::Review) && host.patched("ask-others") {
+    if !hopeless && seating::has_others(settings, Job::Review) {
         host.note(Event::Warned { text: format!("no reviewer answered: {detail}; the round is held again") });
-        return None;
+        return Ok(());
     }
-    Some(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}")))
+    Err(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}")))
 }
 
 /// A pass that most of the panel did not take part in, or that most of it answered with what is not believed, shows nothing.
@@ -163,34 +153,25 @@ fn telling(court: &Court, seats: &[Seat], round: u32) -> bool {
     sound.count() * 2 > seats.len()
 }
 
-/// Whether the panel is still worth listening to; `Some`: no longer.
-fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Option<Ending> {
+/// Ends the review where the panel is no longer worth listening to.
+fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Result<(), Ending> {
     let sign = signs::sign(court.sheets.last(), &sheet);
     court.sheets.push(sheet);
     // Enough of the panel said soberly that there is nothing more: what the rest dreamt does not matter.
-    let sign = sign.filter(|_| !court.last_pass.dry)?;
+    let Some(sign) = sign.filter(|_| !court.last_pass.dry) else { return Ok(()) };
     court.degraded += 1;
     if court.degraded > 1 {
-        return Some(Ending::new(Reason::PanelDegraded, sign));
+        return Err(Ending::new(Reason::PanelDegraded, sign));
     }
     host.note(Event::Warned {
         text: format!("the panel may be degraded: {sign}; one more round, with another panel"),
     });
-    None
+    Ok(())
 }
 
 /// How many places the panel has moved on: one every round, so that the same text is seen with other eyes.
-fn turn(host: &dyn Host, court: &Court, round: u32) -> usize {
-    let places = round as usize - 1;
-    if host.settings().agents.len() < 2 {
-        return 0;
-    }
-    if places > 0 && host.patched("rotation") {
-        return places;
-    }
-    // As earlier builds had it.
-    let before = (court.spent.failures_in_a_row / 2) as usize + usize::from(court.degraded > 0);
-    if places > 0 && before > 0 && host.patched("next-agent") { before } else { 0 }
+fn turn(settings: &Settings, round: u32) -> usize {
+    if settings.agents.len() < 2 { 0 } else { round as usize - 1 }
 }
 
 fn seats(host: &dyn Host, court: &Court, round: u32) -> Vec<Role> {
@@ -221,7 +202,7 @@ fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: Agent
     let brief = Brief {
         required: if round == 1 { settings.tasks.required_issues } else { 0 },
         known: known.collect(),
-        said: court.said.clone(),
+        said: court.remarks(),
         ..Brief::new(role, court.subject(settings), round)
     };
     let timeout_ms = match role {
@@ -231,7 +212,7 @@ fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: Agent
         }
         _ => settings.tasks.reviewer_timeout_ms,
     };
-    let by = Key::new(format!("round-{round}/freeze"));
+    let by = Key::round(round).freeze();
     Task::new(agent, brief, Workplace::Frozen { by }, timeout_ms)
 }
 
@@ -244,16 +225,16 @@ fn fill(brief: &mut Brief, host: &dyn Host, court: &Court, text: &str) {
         _ => Plan::Plain,
     };
     brief.fixed = court.fixed_since_the_last_look();
-    brief.surroundings = court.surroundings(host);
+    brief.surroundings = court.surroundings(host.settings());
 }
 
 async fn seat(host: &dyn Host, root: Key, task: Task, spent: &Spent) -> Result<Seat, Parked> {
     let (round, role, agent) = (task.brief.round, task.brief.role, task.agent.clone());
     let required = task.brief.required;
-    let key = root.child("review").child(role.as_str());
+    let key = root.reviewer(role);
     let came = consult(host, &key, task, spent, |content| too_thin(content, required)).await?;
     let mut raised: Option<Vec<Raised>> = None;
-    for (_, reply) in &came.replies {
+    for Answered { reply, .. } in &came.replies {
         if let Content::Findings { raised: more } = &reply.content {
             let mut more = more.clone();
             reply.minutes.raise(&mut more);
@@ -319,8 +300,8 @@ fn count(
 /// What the party's minutes say, if one was held.
 fn agreement(seats: &[Seat]) -> Option<Party> {
     let party = seats.iter().find(|seat| seat.role == Role::Party)?;
-    let (_, reply) = party.came.replies.iter().rev().find(|(_, reply)| !reply.minutes.is_empty())?;
-    Party::of(&reply.minutes)
+    let held = party.came.replies.iter().rev().find(|answered| !answered.reply.minutes.is_empty())?;
+    Party::of(&held.reply.minutes)
 }
 
 fn answered(seats: &[Seat], round: u32) -> Vec<Raiser> {
@@ -369,20 +350,17 @@ fn judge(host: &dyn Host, court: &mut Court, answers: Vec<(Raiser, Vec<Raised>)>
                 }
                 let anew = is_raised_anew(host.settings(), court, finding, &raiser);
                 host.note(Event::FindingJoined { finding, severity, raiser });
-                if anew && !new.again.contains(&finding) && host.patched("heard-again") {
-                    court.move_to(
-                        host,
-                        finding,
-                        Status::Open,
-                        "refuted before, but raised again by another reviewer",
-                    );
+                if anew && !new.again.contains(&finding) {
+                    let note = "refuted before, but raised again by another reviewer";
+                    court.move_to(host, finding, Transition::new(Status::Open, Cause::RaisedAgain, note));
                     new.again.push(finding);
                 }
                 let beside = Status::Deferred { why: Deferral::Goal };
                 if severity == Severity::Critical
                     && court.finding(finding).is_some_and(|f| f.status == beside)
                 {
-                    court.move_to(host, finding, Status::Open, "raised again, now as critical");
+                    let note = "raised again, now as critical";
+                    court.move_to(host, finding, Transition::new(Status::Open, Cause::RaisedAgain, note));
                     new.grown.push(finding);
                 }
             }
@@ -416,7 +394,8 @@ fn defer_beside_the_goal(host: &dyn Host, court: &mut Court, raised: &[FindingId
     for id in raised {
         if court.finding(*id).is_some_and(|f| f.status == Status::Open && f.severity != Severity::Critical) {
             let to = Status::Deferred { why: Deferral::Goal };
-            court.move_to(host, *id, to, "the goal asks for critical findings only");
+            let note = "the goal asks for critical findings only";
+            court.move_to(host, *id, Transition::new(to, Cause::OutsideGoal, note));
         }
     }
 }
@@ -448,17 +427,17 @@ impl Court {
         for usage in &came.usages {
             self.spent.add(usage);
         }
-        for (agent, until_ms) in &came.limited {
+        for LimitedAgent { agent, until_ms } in &came.limited {
             self.spent.limited.insert(agent.clone(), *until_ms);
         }
-        for (from_ms, to_ms) in &came.waited {
+        for WaitedFor { from_ms, to_ms } in &came.waited {
             self.spent.waited.add(*from_ms, *to_ms);
         }
-        for (agent, tried) in &came.tried {
+        for AgentTry { agent, tried } in &came.tried {
             let worked = seating::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
             self.spent.tried(agent, *tried);
             let other = seating::stand_in(host.settings(), job, agent, &self.spent.failing);
-            if worked && other != *agent && host.patched("stand-in") {
+            if worked && other != *agent {
                 let what = match tried {
                     Tried::CannotWork => "cannot work here",
                     _ => "has failed twice in a row",

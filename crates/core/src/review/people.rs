@@ -4,9 +4,9 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     decision::{About, Answer, Decision},
-    effect::{Effect, Reply, Request},
+    effect::{PostDecision, PostOutcome, ReadInbox, Remark, Request, WaitForUser},
     event::Event,
-    finding::{Deferral, Dismissal, Status},
+    finding::{Cause, Deferral, Dismissal, Status, Transition},
     host::{Host, Parked},
     ids::{DecisionId, FindingId, Key},
     merge::headline,
@@ -24,7 +24,11 @@ pub(super) async fn post(
 ) -> Result<(), Parked> {
     host.note(Event::DecisionPosted { decision: decision.clone() });
     court.decisions.push(decision.clone());
-    host.perform(key.clone(), Effect::Post { decision }).await?;
+    let id = decision.id.clone();
+    if let PostOutcome::Failed { fault } = host.perform(key.clone(), PostDecision { decision }).await? {
+        // It can still be answered by its id.
+        host.note(Event::Warned { text: format!("the file of {id} was not written: {fault}") });
+    }
     Ok(())
 }
 
@@ -44,7 +48,7 @@ pub(super) async fn offer(
     let open: Vec<String> = court.findings.iter().filter(|f| f.status.is_open()).map(headline).collect();
     let left = if open.is_empty() { String::new() } else { format!("; open: {}", open.join("; ")) };
     let question = format!("{} ({}){left}", ending.reason.row().says, ending.detail);
-    let id = court.decision_id(court.decisions.len() as u32 + 1);
+    let id = court.next_decision_id();
     let decision = match ending.reason {
         Reason::ConfidenceLow => Decision::confidence(id, question),
         _ => Decision::limit(id, question),
@@ -54,22 +58,20 @@ pub(super) async fn offer(
 
 /// Takes in what people said since the last look.
 pub(super) async fn look(host: &dyn Host, court: &mut Court, parent: &Key) -> Result<(), Parked> {
-    if let Reply::Requests { requests } = host.perform(parent.child("inbox"), Effect::Inbox).await? {
-        apply(host, court, requests);
-    }
+    let said = host.perform(parent.child("inbox"), ReadInbox {}).await?;
+    apply(host, court, said.requests);
     Ok(())
 }
 
 /// Parks with this ending until a person says something.
 pub(super) async fn wait(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<(), Parked> {
     let outside = ending.reason == Reason::Environment;
-    if let Reply::Requests { requests } = host.perform(Key::new("wait"), Effect::Wait { ending }).await? {
-        if outside {
-            // Whoever lets it go on has mended what was broken: everybody gets another chance.
-            court.spent.failing.clear();
-        }
-        apply(host, court, requests);
+    let said = host.perform(Key::wait(), WaitForUser { ending }).await?;
+    if outside {
+        // Whoever lets it go on has mended what was broken: everybody gets another chance.
+        court.spent.failing.clear();
     }
+    apply(host, court, said.requests);
     Ok(())
 }
 
@@ -77,7 +79,7 @@ pub(super) fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) 
     for request in requests {
         match request {
             Request::Resume => {}
-            Request::Say { text } => remember(host, court, text),
+            Request::Say(remark) => remember(host, court, remark),
             Request::Answer { decision, answer } => answered(host, court, &decision, answer),
             Request::Amend { finding, was, change } => amend::amend(host, court, finding, was, change),
             Request::Add { severity, description, quote } => {
@@ -88,17 +90,18 @@ pub(super) fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) 
 }
 
 /// All that people say goes into every later brief, where there is little room: the oldest makes way.
-fn remember(host: &dyn Host, court: &mut Court, text: String) {
+fn remember(host: &dyn Host, court: &mut Court, remark: Remark) {
     const ROOM: usize = 4_000;
     // A remark in a tracker may be read more than once.
-    if court.said.contains(&text) {
+    if court.said.contains(&remark) {
         return;
     }
-    court.said.push(text);
-    let length = |said: &[String]| said.iter().map(|text| text.chars().count()).sum::<usize>();
+    court.said.push(remark);
+    let length = |said: &[Remark]| said.iter().map(|remark| remark.text.chars().count()).sum::<usize>();
     while court.said.len() > 1 && length(&court.said) > ROOM {
         let oldest = court.said.remove(0);
-        let text = format!("too much was said for a brief; agents are no longer told: {}", cut(&oldest, 80));
+        let text =
+            format!("too much was said for a brief; agents are no longer told: {}", cut(&oldest.text, 80));
         host.note(Event::Warned { text });
     }
 }
@@ -115,23 +118,25 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
     let about = decision.about.clone();
     host.note(Event::DecisionAnswered { decision: id.clone(), answer: answer.clone() });
     if !answer.note.is_empty() {
-        remember(host, court, answer.note.clone());
+        remember(host, court, Remark::new(answer.note.clone()));
     }
     match (about, answer.choice.as_str()) {
         (About::Blocked { finding }, "retry") => retry(host, court, finding),
         (About::Disputed { finding }, "uphold") => {
             court.accepted = false;
             court.iteration = 0;
-            court.move_to(host, finding, Status::Open, "a person upholds it");
+            court.move_to(host, finding, by_user(Status::Open, "a person upholds it"));
         }
         (About::Blocked { finding } | About::Disputed { finding }, "dismiss") => {
-            court.move_to(host, finding, Status::Dismissed { why: Dismissal::Person }, &because(&answer));
+            let to = Status::Dismissed { why: Dismissal::Person };
+            court.move_to(host, finding, by_user(to, &because(&answer)));
             court.look_again_at_the_pass();
         }
         (About::Blocked { finding } | About::Disputed { finding }, _) => {
-            court.move_to(host, finding, Status::Deferred { why: Deferral::Person }, &because(&answer));
+            let to = Status::Deferred { why: Deferral::Person };
+            court.move_to(host, finding, by_user(to, &because(&answer)));
         }
-        (About::Patch { findings, .. }, choice) => judged(host, court, id, (findings, choice), &answer),
+        (About::Patch { findings, .. }, _) => judged(host, court, id, findings, &answer),
         (About::Strayed { strays }, choice) => court.strays.answered(strays, choice == "restore"),
         (About::Session { .. }, "fixers") => {
             court.accepted = false;
@@ -161,9 +166,9 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
 }
 
 /// What was said after the last brief: no agent will ever be told.
-pub(super) fn note_unheard(host: &dyn Host, said: &[String]) {
-    for text in said {
-        let text = format!("this was said too late for any agent to be told: {}", cut(text, 200));
+pub(super) fn note_unheard(host: &dyn Host, said: &[Remark]) {
+    for remark in said {
+        let text = format!("this was said too late for any agent to be told: {}", cut(&remark.text, 200));
         host.note(Event::Warned { text });
     }
 }
@@ -171,20 +176,15 @@ pub(super) fn note_unheard(host: &dyn Host, said: &[String]) {
 /// Questions that the end of the run has made idle.
 pub(super) fn withdraw(host: &dyn Host, court: &mut Court) {
     for decision in court.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
-        let answer = Answer { choice: "withdrawn".into(), note: "the run has ended".into() };
+        let answer = Answer::withdrawn("the run has ended");
         decision.answer = Some(answer.clone());
         host.note(Event::DecisionAnswered { decision: decision.id.clone(), answer });
     }
 }
 
 /// What a person says of a patch.
-fn judged(
-    host: &dyn Host,
-    court: &mut Court,
-    id: &DecisionId,
-    (findings, choice): (Vec<FindingId>, &str),
-    answer: &Answer,
-) {
+fn judged(host: &dyn Host, court: &mut Court, id: &DecisionId, findings: Vec<FindingId>, answer: &Answer) {
+    let choice = answer.choice.as_str();
     let (to, note) = match choice {
         "approve" => (Status::Assigned, String::from("a person approved its patch")),
         "reject" => (Status::Open, format!("a person rejected its patch: {}", because(answer))),
@@ -204,7 +204,7 @@ fn judged(
         // Somebody may have settled it by hand meanwhile.
         let waits = Status::Blocked { decision: id.clone() };
         if court.finding(finding).is_some_and(|f| f.status == waits) {
-            court.move_to(host, finding, to.clone(), &note);
+            court.move_to(host, finding, by_user(to.clone(), &note));
         }
     }
     court.look_again_at_the_pass();
@@ -214,7 +214,7 @@ fn retry(host: &dyn Host, court: &mut Court, finding: FindingId) {
     // Who wants another try has not accepted things as they are.
     court.accepted = false;
     court.iteration = 0;
-    court.move_to(host, finding, Status::Open, "a person wants another try");
+    court.move_to(host, finding, by_user(Status::Open, "a person wants another try"));
 }
 
 fn accept(host: &dyn Host, court: &mut Court, note: &str) {
@@ -226,8 +226,12 @@ fn accept(host: &dyn Host, court: &mut Court, note: &str) {
         .map(|f| f.id)
         .collect();
     for id in left {
-        court.move_to(host, id, Status::Deferred { why: Deferral::Person }, note);
+        court.move_to(host, id, by_user(Status::Deferred { why: Deferral::Person }, note));
     }
+}
+
+fn by_user(to: Status, note: &str) -> Transition {
+    Transition::new(to, Cause::User, note)
 }
 
 fn because(answer: &Answer) -> String {

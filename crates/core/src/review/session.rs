@@ -7,82 +7,71 @@ use alloc::{format, string::String, vec, vec::Vec};
 use crate::{
     brief::Claim,
     decision::{About, Answer, Decision},
-    effect::{Effect, FrozenFile, LandedFile, Reply},
+    effect::{LandOutcome, TakeIn, WaitForUser},
     event::Event,
-    finding::Status,
+    files::{FrozenFile, LandedFile},
+    finding::{Cause, Status, Transition},
     host::{Host, Parked},
     ids::{FindingId, Key},
     reason::{Ending, Reason},
     review::{
         Court,
-        fix::reopen,
         frozen::freeze,
-        land::{refusal, verify},
+        land::{cause_of, refusal, verify},
         next::trigger_of_fixes,
         people,
+        stage::StageExit,
     },
     text::count,
 };
 
-/// `Some`: the environment failed.
-pub(super) async fn hand_over(
-    host: &dyn Host,
-    court: &mut Court,
-    iteration: u32,
-) -> Result<Option<Ending>, Parked> {
-    let root = Key::new(format!("round-{}/fix-{iteration}", court.round));
+/// Hands what is open to the session, waits for it, and judges what it changed.
+pub(super) async fn hand_over(host: &dyn Host, court: &mut Court, iteration: u32) -> Result<(), StageExit> {
+    let root = Key::fix_iteration(court.round, iteration);
     people::look(host, court, &root).await?;
     let open: Vec<FindingId> =
         court.findings.iter().filter(|finding| finding.status.is_open()).map(|finding| finding.id).collect();
     if open.is_empty() {
-        return Ok(None);
+        return Ok(());
     }
-    let before = match freeze(host, court, root.child("before")).await? {
-        Ok(frozen) => match host.settings().subject.path() {
-            Some(path) => vec![FrozenFile { path: path.into(), text: frozen.text }],
-            None => frozen.files,
-        },
-        Err(ending) => return Ok(Some(ending)),
+    let frozen = freeze(host, court, root.child("before")).await?;
+    let before = match host.settings().subject.path() {
+        Some(path) => vec![FrozenFile { path: path.into(), text: frozen.text }],
+        None => frozen.files,
     };
     deal(host, court, iteration, &open);
     ask(host, court, &root, &open).await?;
     court.publish(host, &root).await?;
     let ending = Ending::new(Reason::InSession, format!("{} to repair", count(open.len() as u32, "finding")));
-    if let Reply::Requests { requests } = host.perform(root.child("session"), Effect::Wait { ending }).await?
-    {
-        people::apply(host, court, requests);
-    }
+    let said = host.perform(root.session(), WaitForUser { ending }).await?;
+    people::apply(host, court, said.requests);
     withdraw(host, court);
     if court.session_over || court.accepted {
-        reopen(host, court, &open, "the session is no longer waited for");
-        return Ok(None);
+        court.reopen(host, &open, Cause::SessionOver, "the session is no longer waited for");
+        return Ok(());
     }
-    match take_in(host, court, &root, before).await? {
-        Came::Failed(ending) => return Ok(Some(ending)),
-        Came::Judged => {
-            court.iteration = iteration;
-            court.metrics.fix_iterations += 1;
-        }
-        // Who only looks in has not tried.
-        Came::Untouched => {}
+    if take_in(host, court, &root, before).await? == Came::Judged {
+        court.iteration = iteration;
+        court.metrics.fix_iterations += 1;
     }
     court.publish(host, &root.child("after")).await?;
-    Ok(None)
+    Ok(())
 }
 
 /// What the session came back with.
+#[derive(PartialEq, Eq)]
 enum Came {
     Judged,
-    /// It has changed nothing under review.
+    /// It has changed nothing under review: who only looks in has not tried.
     Untouched,
-    Failed(Ending),
 }
 
 fn deal(host: &dyn Host, court: &mut Court, iteration: u32, open: &[FindingId]) {
     let (round, why) = (court.round, Some(trigger_of_fixes(court)));
     host.note(Event::FixersDealt { round, iteration, wave: 1, hands: vec![open.to_vec()], why });
     for id in open {
-        court.move_to(host, *id, Status::Assigned, "given to the session");
+        let given = Transition::new(Status::Assigned, Cause::Assigned, "given to the session");
+        court.move_to(host, *id, given);
     }
 }
 
@@ -94,7 +83,7 @@ async fn ask(host: &dyn Host, court: &mut Court, root: &Key, open: &[FindingId])
         names.join(", "),
         if open.len() == 1 { "is" } else { "are" }
     );
-    let id = court.decision_id(court.decisions.len() as u32 + 1);
+    let id = court.next_decision_id();
     let decision = Decision::session(id, open.to_vec(), question);
     people::post(host, court, &root.child("ask"), decision).await
 }
@@ -105,7 +94,7 @@ fn withdraw(host: &dyn Host, court: &mut Court) {
         decision.answer.is_none() && matches!(decision.about, About::Session { .. })
     };
     for decision in court.decisions.iter_mut().filter(asked) {
-        let answer = Answer { choice: "withdrawn".into(), note: "the session came back".into() };
+        let answer = Answer::withdrawn("the session came back");
         decision.answer = Some(answer.clone());
         host.note(Event::DecisionAnswered { decision: decision.id.clone(), answer });
     }
@@ -117,42 +106,43 @@ async fn take_in(
     court: &mut Court,
     root: &Key,
     before: Vec<FrozenFile>,
-) -> Result<Came, Parked> {
+) -> Result<Came, StageExit> {
     let settings = host.settings();
-    let by = root.child("session");
+    let by = root.session();
     let held: Vec<FindingId> = court
         .findings
         .iter()
         .filter(|finding| finding.status == Status::Assigned)
         .map(|finding| finding.id)
         .collect();
-    let effect = Effect::TakeIn { before, verify: settings.verify.clone() };
+    let effect = TakeIn { before, verify: settings.verify.clone() };
     match host.perform(root.child("take-in"), effect).await? {
-        Reply::Landed { hash, files, .. } if files.iter().any(|file| !file.hunks.is_empty()) => {
-            let lines = lines(&files);
+        LandOutcome::Landed(landed) if landed.files.iter().any(|file| !file.hunks.is_empty()) => {
+            let lines = lines(&landed.files);
             host.note(Event::PatchLanded { key: by.clone(), findings: held.clone(), lines });
-            court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
-            court.tries.text = Some(hash);
+            court.checked = (!settings.verify.is_empty()).then(|| landed.hash.clone());
+            court.tries.text = Some(landed.hash);
             court.last_pass.dry = false;
             let claim = |id: &FindingId| Claim::fixed(*id, "changed in the session");
-            verify(host, court, &by, &held.iter().map(claim).collect::<Vec<Claim>>(), &files);
+            verify(host, court, &by, &held.iter().map(claim).collect::<Vec<Claim>>(), &landed.files);
+            Ok(Came::Judged)
         }
-        Reply::Landed { .. } => {
-            reopen(host, court, &held, "the session has changed nothing under review");
-            return Ok(Came::Untouched);
+        LandOutcome::Landed(_) => {
+            let note = "the session has changed nothing under review";
+            court.reopen(host, &held, Cause::NotBorneOut, note);
+            Ok(Came::Untouched)
         }
-        Reply::NotLanded { why } => {
-            let note = refusal(&why);
+        LandOutcome::Refused { why } => {
+            let (cause, note) = (cause_of(&why), refusal(&why));
             host.note(Event::PatchRefused { key: by, findings: held.clone(), why });
-            reopen(host, court, &held, &note);
+            court.reopen(host, &held, cause, &note);
+            Ok(Came::Judged)
         }
-        Reply::Failed { fault, .. } => {
-            reopen(host, court, &held, &fault.detail);
-            return Ok(Came::Failed(Ending::new(Reason::Environment, fault.detail)));
+        LandOutcome::Failed { fault } => {
+            court.reopen(host, &held, Cause::PatchRefused, &fault.detail);
+            Err(Ending::new(Reason::Environment, fault.detail).into())
         }
-        other => reopen(host, court, &held, &format!("it was answered with {other:?}")),
     }
-    Ok(Came::Judged)
 }
 
 fn lines(files: &[LandedFile]) -> u32 {

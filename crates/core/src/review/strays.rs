@@ -5,50 +5,15 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::{
-    decision::{About, Decision},
-    effect::{Effect, Reply, Stray},
+    decision::Decision,
+    effect::{Restore, RestoreOutcome},
     event::Event,
+    files::Stray,
     host::{Host, Parked},
     ids::Key,
     review::{Court, consult::Consulted, people},
 };
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Strays {
-    /// Asked about, or answered for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    known: Vec<Stray>,
-    /// The person answers for these themselves: they are not asked about again.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    theirs: Vec<String>,
-    /// To be put back.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    due: Vec<Stray>,
-}
-
-impl Strays {
-    pub fn is_empty(&self) -> bool {
-        *self == Strays::default()
-    }
-
-    fn is_news(&self, stray: &Stray) -> bool {
-        let same = |known: &Stray| known.path == stray.path && known.after == stray.after;
-        !self.known.iter().any(same) && !self.theirs.contains(&stray.path)
-    }
-
-    pub(super) fn answered(&mut self, strays: Vec<Stray>, restore: bool) {
-        if restore {
-            self.due.extend(strays);
-        } else {
-            self.theirs.extend(strays.into_iter().map(|stray| stray.path));
-        }
-    }
-}
 
 /// More than so many at once are one question: somebody has changed branches, say.
 const APART: usize = 3;
@@ -71,7 +36,7 @@ pub(super) async fn report(
     }
     let together = if news.len() > APART { news.len() } else { 1 };
     for some in news.chunks(together) {
-        let id = court.decision_id(court.decisions.len() as u32 + 1);
+        let id = court.next_decision_id();
         let name = format!("stray-{id}");
         let decision = Decision::strayed(id, some.to_vec(), question(some));
         people::post(host, court, &key.child(&name), decision).await?;
@@ -107,52 +72,26 @@ pub(super) async fn restore(host: &dyn Host, court: &mut Court) -> Result<(), Pa
     let due = core::mem::take(&mut court.strays.due).into_iter().filter(|stray| stray.kept);
     for (number, stray) in due.enumerate() {
         let path = stray.path.clone();
-        let key = Key::new(format!("restore-{}", number + 1));
-        let text = match host.perform(key.clone(), Effect::Restore { stray: stray.clone() }).await? {
-            Reply::Restored { parked: Some(parked) } if stray.before.is_none() => {
+        let key = Key::restore(number as u32 + 1);
+        let text = match host.perform(key.clone(), Restore { stray: stray.clone() }).await? {
+            RestoreOutcome::Restored { parked: Some(parked) } if stray.before.is_none() => {
                 format!("{path} was taken away again; it is kept as {parked}")
             }
-            Reply::Restored { parked: Some(parked) } => {
+            RestoreOutcome::Restored { parked: Some(parked) } => {
                 format!("{path} was put back as it was; what stood there is kept as {parked}")
             }
-            Reply::Restored { parked: None } => format!("{path} was put back as it was"),
-            Reply::Failed { fault, .. } => {
+            RestoreOutcome::Restored { parked: None } => format!("{path} was put back as it was"),
+            RestoreOutcome::Failed { fault } => {
                 // It is still not as it was: that is asked again.
                 let question = format!("{path} was not put back: {}. Is it fine as it is?", fault.detail);
-                let id = court.decision_id(court.decisions.len() as u32 + 1);
+                let id = court.next_decision_id();
                 let lost = Stray { kept: false, ..stray };
                 let decision = Decision::strayed(id, Vec::from([lost]), question.clone());
                 people::post(host, court, &key.child("ask"), decision).await?;
                 question
             }
-            other => format!("{path} was not put back: {other:?}"),
         };
         host.note(Event::Warned { text });
     }
     Ok(())
-}
-
-impl Court {
-    fn is_asked_about(&self, path: &str) -> bool {
-        let open = self.decisions.iter().filter(|decision| decision.answer.is_none());
-        let mut asked = open.filter_map(|decision| match &decision.about {
-            About::Strayed { strays } => Some(strays),
-            _ => None,
-        });
-        asked.any(|strays| strays.iter().any(|stray| stray.path == path))
-    }
-
-    /// How many files are asked about and not answered for.
-    pub(super) fn unanswered_strays(&self) -> u32 {
-        let asked = self.decisions.iter().filter(|decision| decision.answer.is_none());
-        let strays = asked.map(|decision| match &decision.about {
-            About::Strayed { strays } => strays.len() as u32,
-            _ => 0,
-        });
-        strays.sum()
-    }
-
-    pub(super) fn has_strays_due(&self) -> bool {
-        !self.strays.due.is_empty()
-    }
 }

@@ -21,7 +21,7 @@ use alloc::{
 
 use super::{END, STAMP, START, WAS, stamped_with};
 use crate::{
-    effect::{self, Change, Request},
+    effect::{self, Change, Remark, Request},
     finding::Severity,
     ids::{FindingId, Hash},
     text::{cut, fold_line},
@@ -181,8 +181,8 @@ fn remarks(block: &Block<'_>, id: FindingId, was: &Was<'_>, edits: &mut Edits) {
     };
     let added: Vec<&str> = free.iter().filter(|at| *at != about).map(|at| lines[*at]).collect();
     if !added.is_empty() {
-        let text = format!("about {id}: {}", cut(&fold_line(&added.join(" ")), 1_000));
-        edits.requests.push(Request::Say { text });
+        let text = cut(&fold_line(&added.join(" ")), 1_000);
+        edits.requests.push(Request::Say(Remark { about: Some(id), text }));
     }
 }
 

@@ -11,13 +11,14 @@ pub use edits::{Edits, read};
 
 use crate::{
     challenge,
+    counts::Counts,
+    effect::Remark,
     finding::{Evidence, Finding, Status},
     ids::{Hash, RunId},
-    review::Court,
+    review::state::Court,
     settings::Settings,
     stamp::Stamp,
     text::fold_line,
-    view::Counts,
 };
 
 /// The whole file. `rev` grows with every version.
@@ -143,7 +144,7 @@ fn summary(out: &mut String, counts: &Counts) -> core::fmt::Result {
     writeln!(out)
 }
 
-fn issue(out: &mut String, finding: &Finding, said: &[String]) -> core::fmt::Result {
+fn issue(out: &mut String, finding: &Finding, said: &[Remark]) -> core::fmt::Result {
     let status = status(&finding.status);
     let mut told = String::new();
     body(&mut told, finding, said)?;
@@ -152,7 +153,7 @@ fn issue(out: &mut String, finding: &Finding, said: &[String]) -> core::fmt::Res
     writeln!(out, "{}\n", edits::was(finding.id, finding.severity, &status, &told))
 }
 
-fn body(out: &mut String, finding: &Finding, said: &[String]) -> core::fmt::Result {
+fn body(out: &mut String, finding: &Finding, said: &[Remark]) -> core::fmt::Result {
     writeln!(out, "{}\n", paragraph(&finding.description))?;
     if let Some(place) = &finding.place {
         let section =
@@ -183,9 +184,8 @@ fn body(out: &mut String, finding: &Finding, said: &[String]) -> core::fmt::Resu
     if let Some(told) = challenged {
         writeln!(out, "- Challenged: {}", one_line(told))?;
     }
-    let about = format!("about {}: ", finding.id);
-    for remark in said.iter().filter_map(|text| text.strip_prefix(&about)) {
-        writeln!(out, "- Remark: {}", one_line(remark))?;
+    for remark in said.iter().filter(|remark| remark.about == Some(finding.id)) {
+        writeln!(out, "- Remark: {}", one_line(&remark.text))?;
     }
     // Said once, where it is the last thing, too.
     if challenged != Some(finding.last_note()) {

@@ -8,7 +8,7 @@ use tribunal_core::{
     brief::Task,
     challenge::Ruled,
     decision::Decision,
-    effect::Effect,
+    effect::{AskAgent, Effect},
     event::Event,
     fault::Fault,
     finding::Severity,
@@ -17,7 +17,7 @@ use tribunal_core::{
 };
 
 use super::Lines;
-use crate::{escaped, live::task_of, style::Style, words};
+use crate::{escaped, style::Style, words};
 
 /// What stands below a ruling begins at this column.
 const INDENT: usize = 9;
@@ -26,7 +26,7 @@ const INDENT: usize = 9;
 #[derive(Debug, Default)]
 pub(super) struct Sitting {
     /// Tasks in the order in which they were asked, with what each disputes.
-    tasks: Vec<(String, Vec<FindingId>)>,
+    tasks: Vec<(Key, Vec<FindingId>)>,
     upheld: Vec<FindingId>,
     unheard: Vec<FindingId>,
     refuted: u32,
@@ -39,11 +39,11 @@ impl Sitting {
     pub(super) fn see(&mut self, event: &Event) {
         match event {
             Event::RoundStarted { .. } => *self = Sitting::default(),
-            Event::EffectStarted { key, effect: Effect::Ask { task: Task { brief, .. } }, .. }
-                if brief.role == Role::Challenger && self.number(key).is_none() =>
-            {
+            Event::EffectStarted {
+                key, effect: Effect::Ask(AskAgent { task: Task { brief, .. } }), ..
+            } if brief.role == Role::Challenger && self.number(key).is_none() => {
                 let disputed = brief.disputed.iter().map(|disputed| disputed.id).collect();
-                self.tasks.push((task_of(key).to_string(), disputed));
+                self.tasks.push((key.task(), disputed));
             }
             Event::FindingRuled { finding, ruled, .. } => match ruled {
                 Ruled::Valid => self.upheld.push(*finding),
@@ -65,8 +65,8 @@ impl Sitting {
 
     /// From 1 on, in the order in which they were asked.
     fn number(&self, key: &Key) -> Option<usize> {
-        let task = task_of(key);
-        self.tasks.iter().position(|(known, _)| known == task).map(|at| at + 1)
+        let task = key.task();
+        self.tasks.iter().position(|(known, _)| *known == task).map(|at| at + 1)
     }
 
     /// `challenger 2`.

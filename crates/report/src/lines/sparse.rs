@@ -3,9 +3,8 @@
 use std::io::{self, Write};
 
 use tribunal_core::{
-    effect::{Effect, Reply},
+    effect::{Effect, LandOutcome, Reply},
     event::{Entry, Event},
-    ids::Key,
 };
 
 use super::Lines;
@@ -52,7 +51,7 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.wrap(2, &format!("round {round}: {came}"));
                 self.line(0, &text)
             }
-            Event::Boundary { key, .. } if is_fix_iteration(key) => {
+            Event::Boundary { key, .. } if key.is_fix_iteration() => {
                 let Tally { round, iteration, fixers, landed } = self.tally;
                 let counts = self.view.counts();
                 let text = format!(
@@ -62,7 +61,7 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.wrap(2, &text);
                 self.line(0, &text)
             }
-            Event::EffectStarted { effect: Effect::AwaitReset { .. }, .. }
+            Event::EffectStarted { effect: Effect::AwaitReset(_), .. }
             | Event::RunResumed { .. }
             | Event::SettingsChanged { .. }
             | Event::DecisionAnswered { .. }
@@ -87,17 +86,12 @@ impl<W: Write> Lines<W> {
     }
 }
 
-/// `round-1/fix-2`.
-fn is_fix_iteration(key: &Key) -> bool {
-    key.as_str().rsplit('/').next().is_some_and(|last| last.starts_with("fix-"))
-}
-
 fn outcome(reply: &Reply) -> &'static str {
     match reply {
-        Reply::Failed { .. } => "failed",
-        Reply::NotLanded { .. } => "not landed",
-        Reply::Agent(_) => "answered",
-        Reply::Landed { .. } => "landed",
+        reply if reply.fault().is_some() => "failed",
+        Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => "not landed",
+        Reply::Ask(_) => "answered",
+        Reply::Land(_) | Reply::TakeIn(_) => "landed",
         _ => "done",
     }
 }

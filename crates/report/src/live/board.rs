@@ -5,7 +5,7 @@
 use tribunal_core::{
     brief::{Disputed, Task},
     decision::About,
-    effect::{Effect, OwnFile, Reply},
+    effect::{AskAgent, AskOutcome, Effect, OwnFile, Reply},
     event::{Entry, Event},
     ids::{FindingId, Key},
     level::Role,
@@ -13,7 +13,7 @@ use tribunal_core::{
     view::{Phase, RunView},
 };
 
-use super::worker::{State, Worker, task_of};
+use super::worker::{State, Worker};
 use crate::Mode;
 
 /// What the person at the terminal chose, and can choose.
@@ -125,17 +125,17 @@ impl Board {
             Event::FixersDealt { round, iteration, wave, hands, .. } => {
                 let dealt = if *wave > 1 { self.workers.len() } else { 0 };
                 self.stage = Stage::Fixing(*iteration);
-                self.deal(&format!("round-{round}/fix-{iteration}/fix"), dealt, hands);
+                self.deal(&Key::fix_iteration(*round, *iteration), dealt, hands);
             }
             Event::EffectStarted { key, effect, .. } => self.started(key, effect),
             Event::EffectFinished { key, reply, .. } => self.finished(key, reply),
             Event::SeatAnswered { round, role, .. } | Event::SeatIncomplete { round, role, .. } => {
-                self.noted(&seat(*round, *role), &entry.event);
+                self.noted(&Key::round(*round).reviewer(*role), &entry.event);
             }
             Event::ChallengerAnswered { key, .. }
             | Event::FixerFailed { key, .. }
             | Event::PatchLanded { key, .. }
-            | Event::PatchRefused { key, .. } => self.noted(task_of(key), &entry.event),
+            | Event::PatchRefused { key, .. } => self.noted(&key.task(), &entry.event),
             _ => {}
         }
     }
@@ -143,16 +143,17 @@ impl Board {
     fn seat_panel(&mut self) {
         let round = self.rounds.last().map_or(1, |round| round.number);
         let seats = self.panel.iter();
-        self.workers =
-            seats.map(|role| Worker::new(seat(round, *role), role.to_string(), Vec::new())).collect();
+        self.workers = seats
+            .map(|role| Worker::new(Key::round(round).reviewer(*role), role.to_string(), Vec::new()))
+            .collect();
     }
 
     /// Fixers of later waves stand behind those of earlier ones and count on from them.
-    fn deal(&mut self, root: &str, dealt: usize, hands: &[Vec<FindingId>]) {
+    fn deal(&mut self, iteration: &Key, dealt: usize, hands: &[Vec<FindingId>]) {
         self.workers.truncate(dealt);
         for (index, hand) in hands.iter().enumerate() {
             let number = dealt + index + 1;
-            let (key, name) = (format!("{root}/{number}"), format!("fixer {number}"));
+            let (key, name) = (iteration.fixer(number as u32), format!("fixer {number}"));
             self.workers.push(Worker::new(key, name, hand.clone()));
         }
     }
@@ -166,17 +167,17 @@ impl Board {
         if self.worker(key).is_none() {
             let name = format!("challenger {}", self.workers.len() + 1);
             let hand = disputed.iter().map(|disputed| disputed.id).collect();
-            self.workers.push(Worker::new(task_of(key).to_string(), name, hand));
+            self.workers.push(Worker::new(key.task(), name, hand));
         }
     }
 
     fn worker(&mut self, key: &Key) -> Option<&mut Worker> {
-        let task = task_of(key);
+        let task = key.task();
         self.workers.iter_mut().find(|worker| worker.key == task)
     }
 
-    fn noted(&mut self, task: &str, event: &Event) {
-        if let Some(worker) = self.workers.iter_mut().find(|worker| worker.key == task) {
+    fn noted(&mut self, task: &Key, event: &Event) {
+        if let Some(worker) = self.workers.iter_mut().find(|worker| worker.key == *task) {
             worker.noted(event);
         }
     }
@@ -184,20 +185,22 @@ impl Board {
     fn started(&mut self, key: &Key, effect: &Effect) {
         let now = self.now;
         self.aside = match effect {
-            Effect::Freeze { .. } => Some(("the subject is copied for the panel", now)),
-            Effect::Write { file: OwnFile::Tracker, .. } => Some(("the tracker is written", now)),
-            Effect::Write { file: OwnFile::Metrics { .. }, .. } => Some(("the metrics are written", now)),
+            Effect::Freeze(_) => Some(("the subject is copied for the panel", now)),
+            Effect::Write(written) => match written.file {
+                OwnFile::Tracker => Some(("the tracker is written", now)),
+                OwnFile::Metrics { .. } => Some(("the metrics are written", now)),
+            },
             _ => None,
         };
-        if let Effect::Ask { task } = effect
+        if let Effect::Ask(AskAgent { task }) = effect
             && task.brief.role == Role::Challenger
         {
             self.call(key, &task.brief.disputed);
         }
         let Some(worker) = self.worker(key) else { return };
         match effect {
-            Effect::Ask { task: Task { agent, brief, .. } } => {
-                let again = key.as_str().ends_with("/again");
+            Effect::Ask(AskAgent { task: Task { agent, brief, .. } }) => {
+                let again = key.is_second_try();
                 let doing = match brief.correction.as_str() {
                     _ if !again => String::new(),
                     "" => "tried once more".to_string(),
@@ -205,9 +208,9 @@ impl Board {
                 };
                 worker.asked(agent.as_str(), &doing, now);
             }
-            Effect::Land { .. } => worker.state = State::Landing { since: now },
-            Effect::Sleep { .. } => worker.state = State::Waiting,
-            Effect::AwaitReset { .. } => worker.state = State::Limited,
+            Effect::Land(_) => worker.state = State::Landing { since: now },
+            Effect::Sleep(_) => worker.state = State::Waiting,
+            Effect::AwaitReset(_) => worker.state = State::Limited,
             _ => {}
         }
     }
@@ -216,9 +219,12 @@ impl Board {
         self.aside = None;
         let Some(worker) = self.worker(key) else { return };
         match reply {
-            Reply::Agent(_) => worker.done("answered"),
-            Reply::Failed { fault, .. } => worker.failed(&fault.detail),
-            _ => {}
+            Reply::Ask(AskOutcome::Answered(_)) => worker.done("answered"),
+            reply => {
+                if let Some(fault) = reply.fault() {
+                    worker.failed(&fault.detail);
+                }
+            }
         }
     }
 
@@ -240,8 +246,4 @@ impl Board {
         let granted = decisions.filter_map(|decision| decision.answer.as_ref());
         1 + granted.filter(|answer| answer.choice == "more").count() as u64
     }
-}
-
-fn seat(round: u32, role: Role) -> String {
-    format!("round-{round}/review/{role}")
 }

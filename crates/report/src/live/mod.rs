@@ -11,7 +11,6 @@ mod worker;
 mod workers;
 
 pub use board::{Board, Controls};
-pub(crate) use worker::task_of;
 
 use std::io::{self, Write};
 

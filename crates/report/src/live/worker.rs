@@ -37,7 +37,7 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     /// The key of its task, without `/again`.
-    pub key: String,
+    pub key: Key,
     /// Its role, `challenger 1` or `fixer 2`.
     pub name: String,
     /// Empty until it is asked.
@@ -48,7 +48,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(key: String, name: String, hand: Vec<FindingId>) -> Worker {
+    pub(super) fn new(key: Key, name: String, hand: Vec<FindingId>) -> Worker {
         Worker { key, name, agent: String::new(), hand, state: State::Waiting }
     }
 
@@ -106,49 +106,13 @@ impl Worker {
     }
 }
 
-/// The task that an effect belongs to: `…/fix/2/land`, `…/again`, `…/other-1` and so on belong to what stands before.
-pub(crate) fn task_of(key: &Key) -> &str {
-    let mut task = key.as_str();
-    while let Some((before, last)) = task.rsplit_once('/')
-        && is_step(last)
-    {
-        task = before;
-    }
-    task
-}
-
-/// A step of a task, not a task: another try, the pause before it, another agent, a wait for a limit.
-fn is_step(part: &str) -> bool {
-    let counted = part.split_once('-').filter(|(_, number)| number.bytes().all(|c| c.is_ascii_digit()));
-    matches!(part, "again" | "anew" | "land" | "pause")
-        || matches!(counted, Some(("other" | "wait" | "then", _)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_done_for_a_task_carries_its_key() {
-        for (key, task) in [
-            ("round-1/review/party", "round-1/review/party"),
-            ("round-1/review/party/again", "round-1/review/party"),
-            ("round-1/review/party/pause", "round-1/review/party"),
-            ("round-1/fix-2/fix/3/again/land", "round-1/fix-2/fix/3"),
-            ("round-1/fix-2/fix/3/other-1/land", "round-1/fix-2/fix/3"),
-            ("round-1/review/party/wait-12", "round-1/review/party"),
-            ("round-1/review/party/then-1", "round-1/review/party"),
-            ("round-1/review/party/anew", "round-1/review/party"),
-            ("round-1/fix-2", "round-1/fix-2"),
-            ("land", "land"),
-        ] {
-            assert_eq!(task_of(&Key::new(key)), task);
-        }
-    }
-
-    #[test]
     fn an_agent_counts_as_stalled_a_minute_after_its_last_sign_of_life() {
-        let mut worker = Worker::new("k".into(), "party".into(), Vec::new());
+        let mut worker = Worker::new(Key::new("k"), "party".into(), Vec::new());
         assert_eq!(worker.stalled_ms(STALL_MS * 9), None, "who waits does not stall");
         worker.asked("claude", "", 1_000);
         assert_eq!(worker.stalled_ms(60_999), None);

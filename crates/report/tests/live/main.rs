@@ -7,10 +7,10 @@ mod terminal;
 
 use tribunal_core::{event::Entry, ids::Key, progress::Progress};
 use tribunal_report::Screen;
-use tribunal_testkit::{RECORDED, entries};
+use tribunal_testkit::{SAMPLE_JOURNAL, entries};
 
 fn recorded() -> Vec<Entry> {
-    entries(RECORDED[0].1)
+    entries(SAMPLE_JOURNAL)
 }
 
 fn progress(key: &str, text: &str) -> Progress {

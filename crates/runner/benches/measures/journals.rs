@@ -10,7 +10,7 @@ use tribunal_core::{
     view::RunView,
 };
 use tribunal_store::{Batch, NewEntry, Store};
-use tribunal_testkit::{RECORDED, entries};
+use tribunal_testkit::{SAMPLE_JOURNAL, entries};
 
 use crate::{Outcome, cpu::Cpu, say};
 
@@ -32,7 +32,7 @@ fn record(store: &Store, run: &RunId, copy: usize, entries: &[Entry]) -> Outcome
 /// journal is a recorded review over and over, boundaries and all.
 pub fn replay() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
-    let recorded = entries(RECORDED[0].1);
+    let recorded = entries(SAMPLE_JOURNAL);
     let run = RunId::new("long");
     let store = Store::open(folder.path())?;
     for copy in 0..EVENTS.div_ceil(recorded.len()) {
@@ -55,7 +55,7 @@ pub fn replay() -> Outcome<()> {
 
 /// Fills a project's `.tribunal` with a thousand runs, for listing them from outside.
 pub fn many_runs(folder: &Path) -> Outcome<()> {
-    let recorded = entries(RECORDED[0].1);
+    let recorded = entries(SAMPLE_JOURNAL);
     let store = Store::open(folder)?;
     for number in 0..RUNS {
         record(&store, &RunId::new(format!("prd-{number:04}")), number, &recorded)?;

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use tribunal_core::loops::similar_outputs;
 use tribunal_runner::mask::Masker;
-use tribunal_testkit::RECORDED;
+use tribunal_testkit::SAMPLE_JOURNAL;
 
 use crate::{Outcome, cpu::Cpu, say};
 
@@ -15,7 +15,7 @@ fn output() -> String {
     let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     let mut text = String::new();
     while text.len() < MB {
-        for (number, line) in RECORDED[0].1.replace("\\n", "\n").lines().enumerate() {
+        for (number, line) in SAMPLE_JOURNAL.replace("\\n", "\n").lines().enumerate() {
             text.push_str(line);
             text.push('\n');
             if number % 100 == 0 {

@@ -43,7 +43,7 @@ impl Found {
         let paths: Vec<&str> = change.files.iter().map(|file| file.path.as_str()).collect();
         let all = Unit { from: 0, to: paths.len(), bytes: bytes.iter().sum() };
         let mut units = Vec::new();
-        split(&paths, &bytes, (all, 0), &mut units);
+        split(&paths, &bytes, all, 0, &mut units);
         let packed = pack(&units);
         if packed.len() > MOST_PARTS {
             return Err(ChangeError::TooBig {
@@ -67,7 +67,7 @@ impl Found {
 }
 
 /// Down the folders until everything fits; a single file always counts as fitting.
-fn split(paths: &[&str], bytes: &[u64], (unit, depth): (Unit, usize), units: &mut Vec<Unit>) {
+fn split(paths: &[&str], bytes: &[u64], unit: Unit, depth: usize, units: &mut Vec<Unit>) {
     if unit.fits() || unit.to - unit.from <= 1 {
         units.push(unit);
         return;
@@ -80,7 +80,7 @@ fn split(paths: &[&str], bytes: &[u64], (unit, depth): (Unit, usize), units: &mu
         let same = |index: &usize| is_folder(from) && is_folder(*index) && key(*index) == key(from);
         let to = (from + 1..unit.to).take_while(same).last().map_or(from + 1, |last| last + 1);
         let group = Unit { from, to, bytes: bytes[from..to].iter().sum() };
-        split(paths, bytes, (group, depth + 1), units);
+        split(paths, bytes, group, depth + 1, units);
         from = to;
     }
 }

@@ -34,7 +34,8 @@ impl Extent {
         bounds: Bounds,
     ) -> Extent {
         let fits = |extent: &Extent| {
-            let (count, bytes) = measure(found.clone().filter(|(path, _)| extent.has(path, files)));
+            let Bounds { files: count, bytes } =
+                measure(found.clone().filter(|(path, _)| extent.has(path, files)));
             count <= bounds.files && bytes <= bounds.bytes
         };
         [Extent::All, Extent::Folders].into_iter().find(fits).unwrap_or(Extent::Files)
@@ -49,8 +50,10 @@ impl Extent {
     }
 }
 
-pub(super) fn measure<'a>(found: impl Iterator<Item = (&'a str, u64)>) -> (usize, u64) {
-    found.fold((0, 0), |(count, bytes), (_, size)| (count + 1, bytes + size))
+/// How many files, and how large they are together.
+pub(super) fn measure<'a>(found: impl Iterator<Item = (&'a str, u64)>) -> Bounds {
+    let nothing = Bounds { files: 0, bytes: 0 };
+    found.fold(nothing, |sum, (_, size)| Bounds { files: sum.files + 1, bytes: sum.bytes + size })
 }
 
 fn folder(path: &str) -> &str {
@@ -251,7 +254,7 @@ impl<'a> Look<'a> {
                 self.add(path);
             }
             let found = self.listing.files.iter().map(|(path, meta)| (path.as_str(), meta.len()));
-            let (count, bytes) = measure(found);
+            let Bounds { files: count, bytes } = measure(found);
             if count > self.bounds.files || bytes > self.bounds.bytes {
                 self.listing.files = before;
                 self.remarks

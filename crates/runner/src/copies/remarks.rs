@@ -33,7 +33,7 @@ impl Remarks {
         self.said.push(remark);
     }
 
-    pub fn too_much(&mut self, (files, bytes): (usize, u64), most: Bounds, extent: Extent) {
+    pub fn too_much(&mut self, found: Bounds, most: Bounds, extent: Extent) {
         let has = match extent {
             Extent::All => return,
             Extent::Folders => "the subject's files and what else is in their folders",
@@ -41,8 +41,9 @@ impl Remarks {
         };
         let at_least = if self.counted_on { "" } else { "more than " };
         self.say(format!(
-            "the copy has {has}, and no history: the project has {at_least}{files} files ({}), a copy at most {} ({})",
-            size(bytes),
+            "the copy has {has}, and no history: the project has {at_least}{} files ({}), a copy at most {} ({})",
+            found.files,
+            size(found.bytes),
             most.files,
             size(most.bytes)
         ));

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 
-use tribunal_core::{effect::Refusal, text::cut};
+use tribunal_core::{files::Refusal, text::cut};
 use tribunal_supervise::{Deadlines, How};
 
 use super::{

@@ -3,7 +3,8 @@
 use std::{fs, io};
 
 use tribunal_core::{
-    effect::{FrozenFile, Reply},
+    effect::{FreezeOutcome, FrozenSubject},
+    files::FrozenFile,
     ids::{Hash, Key},
     subject::{Change, Subject},
 };
@@ -14,37 +15,40 @@ use crate::{
     subject,
 };
 
-pub(super) fn perform(world: &World, key: &Key, subject: &Subject) -> Reply {
+pub(super) fn perform(world: &World, key: &Key, subject: &Subject) -> FreezeOutcome {
     let copy = Copy::at(world.project.desk(&world.run, key));
     match subject {
         Subject::Change(change) => match of_change(world, &copy, change) {
             Ok(reply) => reply,
-            Err(cause) => world_fault(format!("the change {} cannot be had: {cause}", change.range)),
+            Err(cause) => world_fault(format!("the change {} cannot be had: {cause}", change.range)).into(),
         },
         Subject::Document { path, .. } | Subject::Source { path } => of_file(world, &copy, path),
     }
 }
 
-fn of_file(world: &World, copy: &Copy, path: &str) -> Reply {
+fn of_file(world: &World, copy: &Copy, path: &str) -> FreezeOutcome {
     let root = world.project.root();
     let inside = subject::stays_inside(root, path);
     if let Err(problem) = inside.and_then(|()| subject::load(root, path)) {
-        return world_fault(problem.to_string());
+        return world_fault(problem.to_string()).into();
     }
     let files = [path.to_string()];
     let made = copy.make(&Source { root, files: &files, tree: None, seeds: &world.seeds() });
     let remarks = match made {
         Ok(made) => made.remarks,
-        Err(cause) => return world_fault(format!("a copy of {path} could not be made: {cause}")),
+        Err(cause) => return world_fault(format!("a copy of {path} could not be made: {cause}")).into(),
     };
     // What the reviewers will read is what is recorded, whatever happens to the original meanwhile.
     match subject::load(&copy.tree(), path) {
-        Ok(text) => Reply::Frozen { hash: Hash::of(text.as_bytes()), text, files: Vec::new(), remarks },
-        Err(problem) => world_fault(problem.to_string()),
+        Ok(text) => {
+            let hash = Hash::of(text.as_bytes());
+            FreezeOutcome::Frozen(FrozenSubject { hash, text, files: Vec::new(), remarks })
+        }
+        Err(problem) => world_fault(problem.to_string()).into(),
     }
 }
 
-fn of_change(world: &World, copy: &Copy, change: &Change) -> io::Result<Reply> {
+fn of_change(world: &World, copy: &Copy, change: &Change) -> io::Result<FreezeOutcome> {
     let remarks = make(world, copy, change)?;
     let diff = difference::between(world, copy, change)?;
     // The reviewers' prompts have exactly this.
@@ -58,7 +62,8 @@ fn of_change(world: &World, copy: &Copy, change: &Change) -> io::Result<Reply> {
             files.push(FrozenFile { path: file.path.clone(), text });
         }
     }
-    Ok(Reply::Frozen { text: diff, hash: Hash::of(all.as_bytes()), files, remarks })
+    let hash = Hash::of(all.as_bytes());
+    Ok(FreezeOutcome::Frozen(FrozenSubject { text: diff, hash, files, remarks }))
 }
 
 /// A copy of the repository as it is after the change. What agents will not find in it.

@@ -13,7 +13,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tribunal_core::{
-    effect::{Hunk, LandedFile, Refusal, Reply},
+    effect::{LandOutcome, Landed},
+    files::{Hunk, LandedFile, Refusal},
     ids::Hash,
     text::cut,
 };
@@ -93,13 +94,13 @@ pub(super) struct Merged {
 
 /// Where a try got to.
 enum Try {
-    Ended(Box<Reply>),
+    Ended(Box<LandOutcome>),
     /// Merged with the files as they are; to be checked.
     Merged(Vec<Merged>),
 }
 
 /// None: a check was ended on the person's word; nothing has landed.
-pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<Reply> {
+pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<LandOutcome> {
     let Some(copy) = find_copy(&world.project.desk(&world.run, &landing.at.by), &landing.patch) else {
         let detail = "the fixer's copy is gone or was changed after its answer".to_string();
         return Some(refused(Refusal::Lost { detail }));
@@ -107,14 +108,14 @@ pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<Reply
     let folder = copy.folder().to_path_buf();
     let reply = try_to(&world, landing, copy).await?;
     // After a fault it is tried again; until then the copy stays.
-    if !matches!(reply, Reply::Failed { .. }) {
+    if !matches!(reply, LandOutcome::Failed { .. }) {
         copies::release(&folder);
     }
     Some(reply)
 }
 
-async fn try_to(world: &Arc<World>, landing: Landing, copy: Copy) -> Option<Reply> {
-    let fault = |cause: io::Error| world_fault(format!("landing failed: {cause}"));
+async fn try_to(world: &Arc<World>, landing: Landing, copy: Copy) -> Option<LandOutcome> {
+    let fault = |cause: io::Error| LandOutcome::from(world_fault(format!("landing failed: {cause}")));
     let at = world.clone();
     let found = aside(move || candidate(&at, &landing, copy).map(|found| (found, landing.verify))).await;
     let (candidate, verify) = match found {
@@ -134,7 +135,7 @@ async fn try_to(world: &Arc<World>, landing: Landing, copy: Copy) -> Option<Repl
 }
 
 /// A landing that broke off is taken out again. What cannot be has landed, and is recorded as that.
-fn left_behind(world: &World, candidate: &Candidate) -> io::Result<Option<Reply>> {
+fn left_behind(world: &World, candidate: &Candidate) -> io::Result<Option<LandOutcome>> {
     if take_back(world, candidate).is_ok() {
         return Ok(None);
     }
@@ -152,8 +153,8 @@ fn left_behind(world: &World, candidate: &Candidate) -> io::Result<Option<Reply>
     Ok((!all.is_empty()).then(|| landed(world, &all)))
 }
 
-fn refused(why: Refusal) -> Reply {
-    Reply::NotLanded { why }
+fn refused(why: Refusal) -> LandOutcome {
+    LandOutcome::Refused { why }
 }
 
 /// Work on files, away from the thread that everything waits on.
@@ -163,7 +164,7 @@ pub(super) async fn aside<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
-async fn land(world: &Arc<World>, candidate: &Arc<Candidate>, verify: &[String]) -> io::Result<Reply> {
+async fn land(world: &Arc<World>, candidate: &Arc<Candidate>, verify: &[String]) -> io::Result<LandOutcome> {
     for _ in 0..TRIES {
         let (at, this) = (world.clone(), candidate.clone());
         let merged = match aside(move || merge_all(&at, &this)).await? {
@@ -389,7 +390,7 @@ fn three_way(file: &Patched, ours: Option<&str>) -> io::Result<Result<String, Re
 }
 
 /// Replaces the files. None: somebody edited one while the checks ran, and is not overwritten.
-fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Result<Option<Reply>> {
+fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Result<Option<LandOutcome>> {
     let due: Vec<usize> = (0..merged.len()).filter(|at| merged[*at].landed.is_none()).collect();
     for at in &due {
         let file = &mut merged[*at];
@@ -450,11 +451,12 @@ fn give_to_git(world: &World, candidate: &Candidate) {
 }
 
 /// What landed, as the workflow knows its subject: one text, or files.
-fn landed(world: &World, merged: &[Merged]) -> Reply {
+fn landed(world: &World, merged: &[Merged]) -> LandOutcome {
     if let ([file], Some(_)) = (merged, world.settings.subject.path()) {
         let hash = Hash::of(file.after.as_bytes());
         let hunks = file.landed.clone().unwrap_or_default();
-        return Reply::Landed { hunks, hash, text: file.after.clone(), files: Vec::new() };
+        let text = file.after.clone();
+        return LandOutcome::Landed(Landed { hunks, hash, text, files: Vec::new() });
     }
     let mut all = String::new();
     for file in merged {
@@ -465,12 +467,12 @@ fn landed(world: &World, merged: &[Merged]) -> Reply {
         hunks: file.landed.clone().unwrap_or_default(),
         text: file.after.clone(),
     });
-    Reply::Landed {
+    LandOutcome::Landed(Landed {
         hunks: Vec::new(),
         text: String::new(),
         hash: Hash::of(all.as_bytes()),
         files: files.collect(),
-    }
+    })
 }
 
 fn intent_path(copy: &Copy) -> PathBuf {

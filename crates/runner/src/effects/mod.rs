@@ -1,6 +1,6 @@
 //! Performing effects: one module a kind. An effect that fails is a reply.
 //!
-//! To add one: a variant in `core`'s `Effect` and `Reply`, a module here, an arm in [`perform`].
+//! To add one: a row in the table of `core`'s effects, a module here, an arm in [`perform`].
 
 mod ask;
 mod check;
@@ -28,7 +28,7 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 use tribunal_agents::driver::Whereabouts;
 use tribunal_core::{
     desk::Ask,
-    effect::{Effect, Reply},
+    effect::{AskOutcome, Effect, Elapsed, Land, Reply, Requests, TakeIn, WriteFile},
     fault::{Fault, FaultKind},
     ids::{Hash, RunId},
     progress::Progress,
@@ -40,11 +40,11 @@ use crate::{
     checkpoints::At,
     copies::AGENT_FILES,
     git::LEADING_AWAY,
-    host::Stop,
     mask::Masker,
     permits::{Lane, Permit},
     project::Project,
     shared::Shared,
+    stop::Stop,
 };
 
 pub(crate) use own_files::edits_in_tracker;
@@ -145,16 +145,22 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Tells an agent's processes which run they work for.
 const RUN_VARIABLE: &str = "TRIBUNAL_RUN";
 
-/// A reply with the blobs it names.
+/// What came of an effect, with the blobs it names: a typed outcome, or the journal's reply.
 #[derive(Debug)]
-pub(crate) struct Performed {
-    pub reply: Reply,
+pub(crate) struct Performed<T = Reply> {
+    pub reply: T,
     pub blobs: Vec<Vec<u8>>,
 }
 
-impl From<Reply> for Performed {
-    fn from(reply: Reply) -> Self {
+impl<T> From<T> for Performed<T> {
+    fn from(reply: T) -> Self {
         Performed { reply, blobs: Vec::new() }
+    }
+}
+
+impl Performed<AskOutcome> {
+    fn into_reply(self) -> Performed {
+        Performed { reply: Reply::Ask(self.reply), blobs: self.blobs }
     }
 }
 
@@ -164,33 +170,43 @@ impl From<Reply> for Performed {
 /// asked then was paid for reading, all the same.
 pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32) -> Option<Performed> {
     let Ask { key, effect, .. } = ask;
-    Some(match effect {
-        Effect::Ask { task } => return ask::perform(world, key, task, lost).await,
-        Effect::Land { by, patch, allowed, verify } => {
+    let reply = match effect {
+        Effect::Ask(asked) => {
+            return ask::perform(world, key, asked.task, lost).await.map(Performed::into_reply);
+        }
+        Effect::Land(Land { by, patch, allowed, verify }) => {
             let landing = land::Landing { at: At { stretch, by }, patch, allowed, verify };
-            return land::perform(world, landing).await.map(Performed::from);
+            Reply::Land(land::perform(world, landing).await?)
         }
-        Effect::TakeIn { before, verify } => {
-            return take_in::perform(world, key, before, verify).await.map(Performed::from);
+        Effect::TakeIn(TakeIn { before, verify }) => {
+            Reply::TakeIn(take_in::perform(world, key, before, verify).await?)
         }
-        Effect::Freeze { subject } => blocking(move || freeze::perform(&world, &key, &subject)).await,
-        Effect::Write { file, text } => blocking(move || own_files::perform(&world, &file, &text)).await,
-        Effect::Post { decision } => blocking(move || people::post(&world, &decision)).await,
-        Effect::Sleep { ms } => {
+        Effect::Freeze(freeze) => {
+            Reply::Freeze(blocking(move || freeze::perform(&world, &key, &freeze.subject)).await)
+        }
+        Effect::Write(WriteFile { file, text }) => {
+            Reply::Write(blocking(move || own_files::perform(&world, &file, &text)).await)
+        }
+        Effect::Post(posted) => Reply::Post(blocking(move || people::post(&world, &posted.decision)).await),
+        Effect::Restore(restored) => {
+            Reply::Restore(blocking(move || strays::restore(&world, &restored.stray)).await)
+        }
+        Effect::Sleep(sleep) => {
             let mut stop = world.keeping.stop.clone();
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(ms)) => Reply::Slept.into(),
+                () = tokio::time::sleep(Duration::from_millis(sleep.ms)) => Reply::Sleep(Elapsed {}),
                 Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => return None,
             }
         }
-        Effect::AwaitReset { until_ms, .. } => {
-            world.until(until_ms).await?;
-            Reply::Slept.into()
+        Effect::AwaitReset(wait) => {
+            world.until(wait.until_ms).await?;
+            Reply::AwaitReset(Elapsed {})
         }
-        Effect::Restore { stray } => blocking(move || strays::restore(&world, &stray)).await,
         // The host answers these itself: they are about the run, not about the world.
-        Effect::Inbox | Effect::Wait { .. } => Reply::Requests { requests: Vec::new() }.into(),
-    })
+        Effect::Inbox(_) => Reply::Inbox(Requests::default()),
+        Effect::Wait(_) => Reply::Wait(Requests::default()),
+    };
+    Some(reply.into())
 }
 
 /// The machine may sleep meanwhile, so a long wait is many short ones; or its clock may be set back, so no wait is longer than
@@ -216,14 +232,13 @@ fn wall_ms() -> u64 {
 }
 
 /// Work on files goes to a thread of its own.
-async fn blocking(work: impl FnOnce() -> Reply + Send + 'static) -> Performed {
+async fn blocking<T: From<Fault> + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
-        Ok(reply) => reply.into(),
+        Ok(outcome) => outcome,
         Err(panicked) => world_fault(format!("work on files broke off: {panicked}")).into(),
     }
 }
 
-pub(crate) fn world_fault(detail: impl Into<String>) -> Reply {
-    let fault = Fault::new(FaultKind::World, detail);
-    Reply::Failed { fault, usage: Default::default(), output: None, prompt: None, strayed: Vec::new() }
+pub(crate) fn world_fault(detail: impl Into<String>) -> Fault {
+    Fault::new(FaultKind::World, detail)
 }

@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path, sync::PoisonError};
 
 use tribunal_core::{
-    effect::{OwnFile, Reply, Request},
+    effect::{OwnFile, Request, WriteOutcome},
     ids::Hash,
     text::fold_line,
     tracker::{self, Edits},
@@ -12,7 +12,7 @@ use tribunal_core::{
 use super::{World, world_fault};
 use crate::files::write_atomically;
 
-pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
+pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> WriteOutcome {
     // The text is made of masked replies, but lines that were folded together may look like a secret only now.
     let masked = world.masker.mask(text).into_owned();
     let _naming = world.shared.naming.lock().unwrap_or_else(PoisonError::into_inner);
@@ -22,9 +22,9 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
     };
     let path = world.project.root().join(&name);
     if let Some(there) = world.project.leads_out(&path) {
-        return world_fault(format!("{name} leads out of the project, to {}", there.display()));
+        return world_fault(format!("{name} leads out of the project, to {}", there.display())).into();
     }
-    let done = || -> io::Result<Reply> {
+    let done = || -> io::Result<WriteOutcome> {
         let before = match file {
             OwnFile::Tracker => edited(&path)?,
             OwnFile::Metrics { .. } => None,
@@ -34,8 +34,7 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
             let edits = taken_in(world, &before);
             if !edits.requests.is_empty() {
                 // First they are recorded, then the file may be written over.
-                let Edits { requests, .. } = edits;
-                return Ok(Reply::Written { path: name.clone(), aside, strange, requests });
+                return Ok(WriteOutcome::Edited { requests: edits.requests });
             }
             strange = edits.strange;
             if !strange.is_empty() {
@@ -43,11 +42,11 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> Reply {
             }
         }
         write_atomically(&path, text.as_bytes())?;
-        Ok(Reply::Written { path: name.clone(), aside, strange, requests: Vec::new() })
+        Ok(WriteOutcome::Written { file: *file, path: name.clone(), aside, strange })
     };
     match done() {
         Ok(reply) => reply,
-        Err(cause) => world_fault(format!("{name}: {cause}")),
+        Err(cause) => world_fault(format!("{name}: {cause}")).into(),
     }
 }
 

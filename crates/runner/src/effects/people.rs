@@ -9,7 +9,7 @@ use std::{
 use serde::Deserialize;
 use tribunal_core::{
     decision::{About, Answer, Decision},
-    effect::{Reply, Request},
+    effect::{PostOutcome, Request},
     ids::{DecisionId, Hash, RunId},
     settings::Settings,
 };
@@ -28,14 +28,15 @@ fn page_path(project: &Project, settings: &Settings, run: &RunId, decision: &Dec
     folder(project, settings).join(format!("{run}.{decision}.yaml"))
 }
 
-pub(super) fn post(world: &World, decision: &Decision) -> Reply {
+pub(super) fn post(world: &World, decision: &Decision) -> PostOutcome {
     let path = page_path(&world.project, &world.settings, &world.run, &decision.id);
     // Asked for again after a kill: somebody may have answered meanwhile.
     if !matches!(read(&path, decision), Written::Nothing) {
-        return Reply::Posted;
+        return PostOutcome::Posted;
     }
     if let Some(there) = world.project.leads_out(&path) {
-        return world_fault(format!("{} leads out of the project, to {}", path.display(), there.display()));
+        return world_fault(format!("{} leads out of the project, to {}", path.display(), there.display()))
+            .into();
     }
     let mut page = page(&world.run, decision);
     if let About::Patch { by, patch, diff, .. } = &decision.about {
@@ -43,13 +44,13 @@ pub(super) fn post(world: &World, decision: &Decision) -> Reply {
         let copy = land::find_copy(&world.project.desk(&world.run, by), patch);
         let kept = copy.ok_or(io::ErrorKind::NotFound.into()).and_then(|copy| copies::retain(copy.folder()));
         if let Err(cause) = kept {
-            return world_fault(format!("the patch of {by} cannot be kept: {cause}"));
+            return world_fault(format!("the patch of {by} cannot be kept: {cause}")).into();
         }
         page = format!("{}{page}", shown(world, diff));
     }
     match write_atomically(&path, world.masker.mask(&page).as_bytes()) {
-        Ok(()) => Reply::Posted,
-        Err(cause) => world_fault(format!("{}: {cause}", path.display())),
+        Ok(()) => PostOutcome::Posted,
+        Err(cause) => world_fault(format!("{}: {cause}", path.display())).into(),
     }
 }
 

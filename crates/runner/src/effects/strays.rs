@@ -5,10 +5,7 @@
 
 use std::{fs, io, path::Path};
 
-use tribunal_core::{
-    effect::{Reply, Stray},
-    ids::Hash,
-};
+use tribunal_core::{effect::RestoreOutcome, files::Stray, ids::Hash};
 
 use super::{World, world_fault};
 use crate::{
@@ -78,10 +75,10 @@ fn staged(world: &World, path: &str) -> Option<Vec<u8>> {
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Puts a file back as it was.
-pub(super) fn restore(world: &World, stray: &Stray) -> Reply {
+pub(super) fn restore(world: &World, stray: &Stray) -> RestoreOutcome {
     match put_back(world, stray) {
-        Ok(parked) => Reply::Restored { parked },
-        Err(cause) => world_fault(cause.to_string()),
+        Ok(parked) => RestoreOutcome::Restored { parked },
+        Err(cause) => world_fault(cause.to_string()).into(),
     }
 }
 

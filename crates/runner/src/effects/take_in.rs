@@ -4,7 +4,8 @@
 use std::{io, sync::Arc};
 
 use tribunal_core::{
-    effect::{FrozenFile, LandedFile, Refusal, Reply},
+    effect::{LandOutcome, Landed},
+    files::{FrozenFile, LandedFile, Refusal},
     ids::{Hash, Key},
 };
 
@@ -21,11 +22,11 @@ pub(super) async fn perform(
     key: Key,
     before: Vec<FrozenFile>,
     verify: Vec<String>,
-) -> Option<Reply> {
+) -> Option<LandOutcome> {
     let at = world.clone();
     let files = match aside(move || Ok(look(&at, &before))).await {
         Ok(Ok(files)) => files,
-        Ok(Err(why)) => return Some(Reply::NotLanded { why }),
+        Ok(Err(why)) => return Some(LandOutcome::Refused { why }),
         Err(cause) => return Some(fault(&cause)),
     };
     let changed = files.iter().any(|file| !file.hunks.is_empty());
@@ -34,16 +35,17 @@ pub(super) async fn perform(
         let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
         match check::judge(&world, copy, paths, &verify, Vec::new()).await {
             Ok(None) => {}
-            Ok(Some(why)) => return Some(Reply::NotLanded { why }),
+            Ok(Some(why)) => return Some(LandOutcome::Refused { why }),
             Err(cause) if check::was_stopped(&cause) => return None,
             Err(cause) => return Some(fault(&cause)),
         }
     }
-    Some(Reply::Landed { hunks: Vec::new(), text: String::new(), hash: hash_of(&files), files })
+    let (hunks, text, hash) = (Vec::new(), String::new(), hash_of(&files));
+    Some(LandOutcome::Landed(Landed { hunks, text, hash, files }))
 }
 
-fn fault(cause: &io::Error) -> Reply {
-    world_fault(format!("what was changed could not be looked at: {cause}"))
+fn fault(cause: &io::Error) -> LandOutcome {
+    world_fault(format!("what was changed could not be looked at: {cause}")).into()
 }
 
 /// As the panel will see it: of one file its text, of a change all its files.

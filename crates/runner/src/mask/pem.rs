@@ -93,7 +93,7 @@ pub(super) fn step(
         let step = match state {
             State::Outside => outside(patterns, rest, last, out),
             State::Inside => inside(patterns, rest, last),
-            State::Line { pending } => line(patterns, rest, last, (pending, out)),
+            State::Line { pending } => line(patterns, rest, last, pending, out),
         };
         match step {
             Step::Next(taken, next) => {
@@ -174,8 +174,7 @@ fn inside(patterns: &Patterns, text: &str, last: bool) -> Step {
     Step::Next(taken, State::Line { pending })
 }
 
-fn line(patterns: &Patterns, text: &str, last: bool, io: (&mut String, &mut String)) -> Step {
-    let (pending, out) = io;
+fn line(patterns: &Patterns, text: &str, last: bool, pending: &mut String, out: &mut String) -> Step {
     let Some((line, end)) = unit(patterns, text, last) else {
         return Step::Wait;
     };

@@ -31,12 +31,12 @@ pub fn make_room(project: &Project, session: &str, stale_after: Duration) -> Res
         session: session.to_string(),
         run: run.map_or("a loop".to_string(), ToString::to_string),
     };
-    match look_into(project, file::OURS, session, (now_ms(), stale_after)) {
+    match look_into(project, file::OURS, session, now_ms(), stale_after) {
         Look::Nothing => Ok(()),
         Look::Idle(_) if !project.root().join(file::OURS).exists() => Ok(()),
         Look::Idle(why) => Err(SessionError::Unusable { path: file::OURS.to_string(), why }),
         Look::Anothers { session: other } => {
-            match look_into(project, file::OURS, &other, (now_ms(), stale_after)) {
+            match look_into(project, file::OURS, &other, now_ms(), stale_after) {
                 Look::Held(taken) if !matches!(taken.standing.run_is, Phase::Over(_)) => {
                     Err(busy(&other, taken.state.run.as_ref()))
                 }

@@ -92,7 +92,7 @@ fn utc(ms: u64) -> String {
 pub fn look(project: &Project, session: &str, now_ms: u64, stale_after: Duration) -> Look {
     let mut seen = Look::Nothing;
     for name in [file::OURS, file::THEIRS] {
-        match look_into(project, name, session, (now_ms, stale_after)) {
+        match look_into(project, name, session, now_ms, stale_after) {
             Look::Nothing => {}
             held @ Look::Held(_) => return held,
             other => seen = other,
@@ -105,7 +105,8 @@ fn look_into(
     project: &Project,
     name: &'static str,
     session: &str,
-    (now_ms, stale_after): (u64, Duration),
+    now_ms: u64,
+    stale_after: Duration,
 ) -> Look {
     let text = match read(project, name) {
         Ok(Some(text)) => text,

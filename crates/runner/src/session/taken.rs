@@ -100,7 +100,8 @@ impl Taken {
     pub fn refuse(
         &mut self,
         project: &Project,
-        (open, claimed): (Vec<String>, bool),
+        open: Vec<String>,
+        claimed: bool,
         now_ms: u64,
     ) -> Result<(), SessionError> {
         self.tally.refusals = self.tally.refusals.saturating_add(1);

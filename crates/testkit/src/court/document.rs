@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tribunal_core::{effect::Hunk, finding::Severity};
+use tribunal_core::{files::Hunk, finding::Severity};
 
 use super::vocabulary::{FLAWS, GAPS, HEADINGS, INNOCENT, THINGS, about, one_of};
 use crate::dice::Dice;

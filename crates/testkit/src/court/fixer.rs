@@ -2,7 +2,8 @@
 
 use tribunal_core::{
     brief::{Assigned, Brief, Said},
-    effect::{Refusal, Reply},
+    effect::{LandOutcome, Reply},
+    files::Refusal,
     finding::Evidence,
 };
 
@@ -82,7 +83,8 @@ impl Courtroom {
     pub(super) fn land(&mut self, by: &str) -> Reply {
         let work = self.work.remove(by).unwrap_or_default();
         if work.refused {
-            return Reply::NotLanded { why: Refusal::Check { command: "check".into(), output: "no".into() } };
+            let why = Refusal::Check { command: "check".into(), output: "no".into() };
+            return Reply::Land(LandOutcome::Refused { why });
         }
         let mut edits = Edits::default();
         for step in work.steps {

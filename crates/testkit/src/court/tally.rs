@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tribunal_core::{
     challenge::Ruled,
     event::{Entry, Event},
-    finding::{Dismissal, Raiser, Status},
+    finding::{Dismissal, Raiser, Status, Transition},
     ids::FindingId,
     reason::{Outcome, Reason},
 };
@@ -163,7 +163,7 @@ fn fates(world: &Courtroom, journal: &[Entry]) -> BTreeMap<FindingId, Fate> {
                 let fate = Fate { truth, status: finding.status.clone(), ruled: None, dealt: false };
                 fates.insert(finding.id, fate);
             }
-            Event::FindingMoved { finding, to, .. } => {
+            Event::FindingMoved { finding, transition: Transition { to, .. } } => {
                 if let Some(fate) = fates.get_mut(finding) {
                     fate.status = to.clone();
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tribunal_core::{
     brief::{Brief, Holds, Raised},
     desk::Ask,
-    effect::{Effect, Reply},
+    effect::{AskOutcome, Effect, Elapsed, PostOutcome, Reply, Requests, RestoreOutcome, WriteOutcome},
     fault::FaultKind,
     ids::AgentName,
     level::Role,
@@ -107,7 +107,7 @@ impl Courtroom {
             roll if roll < FAILS + UNREADABLE => samples::unreadable(),
             _ => self.answer(key, agent, brief),
         };
-        if let Reply::Agent(reply) = &mut reply {
+        if let Reply::Ask(AskOutcome::Answered(reply)) = &mut reply {
             let cost = Some(Cost(cents as u64 * 10_000));
             reply.usage = Usage { input_tokens: 9_000, output_tokens: 1_500, cost, ..Usage::default() };
         }
@@ -154,23 +154,24 @@ impl Courtroom {
 impl World for Courtroom {
     fn perform(&mut self, ask: &Ask) -> Performed {
         let reply = match &ask.effect {
-            Effect::Freeze { .. } => samples::frozen(&self.document.text()),
-            Effect::Ask { task } => self.ask(ask.key.as_str(), &task.agent, &task.brief),
-            Effect::Land { by, .. } => self.land(by.as_str()),
+            Effect::Freeze(_) => samples::frozen(&self.document.text()),
+            Effect::Ask(asked) => self.ask(ask.key.as_str(), &asked.task.agent, &asked.task.brief),
+            Effect::Land(landing) => self.land(landing.by.as_str()),
             // Nobody has a session open.
-            Effect::TakeIn { before, .. } => samples::taken_in(before, &self.document.text()),
-            Effect::Write { .. } => Reply::Written {
+            Effect::TakeIn(changed) => samples::taken_in(&changed.before, &self.document.text()),
+            Effect::Write(written) => Reply::Write(WriteOutcome::Written {
+                file: written.file,
                 path: "plan-issues.md".into(),
                 aside: None,
                 strange: Vec::new(),
-                requests: Vec::new(),
-            },
+            }),
             // Nobody ever answers.
-            Effect::Restore { .. } => Reply::Restored { parked: None },
-            Effect::Post { .. } => Reply::Posted,
-            Effect::Inbox => Reply::Requests { requests: Vec::new() },
-            Effect::Wait { ending } => return Performed::Park(ending.clone()),
-            Effect::Sleep { .. } | Effect::AwaitReset { .. } => Reply::Slept,
+            Effect::Restore(_) => Reply::Restore(RestoreOutcome::Restored { parked: None }),
+            Effect::Post(_) => Reply::Post(PostOutcome::Posted),
+            Effect::Inbox(_) => Reply::Inbox(Requests::default()),
+            Effect::Wait(wait) => return Performed::Park(wait.ending.clone()),
+            Effect::Sleep(_) => Reply::Sleep(Elapsed {}),
+            Effect::AwaitReset(_) => Reply::AwaitReset(Elapsed {}),
         };
         Performed::Reply(reply)
     }

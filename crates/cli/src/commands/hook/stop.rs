@@ -98,7 +98,7 @@ impl Call {
 
     fn refuse(&self, taken: &mut Taken, refusal: Refusal, now: u64) -> Answer {
         let Refusal { reason, message, open, claimed } = refusal;
-        match taken.refuse(&self.project, (open, claimed), now) {
+        match taken.refuse(&self.project, open, claimed, now) {
             Ok(()) => Answer::Refuse { reason, say: Some(message) },
             Err(cause) => {
                 say(&format!("the refusal could not be counted, so nobody is held: {cause}"));

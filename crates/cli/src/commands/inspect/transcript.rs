@@ -2,7 +2,10 @@
 
 use std::io::{Write, stdout};
 
-use tribunal_core::{effect::Reply, ids::RunId};
+use tribunal_core::{
+    effect::{AskOutcome, FailedTask, Reply},
+    ids::RunId,
+};
 use tribunal_report::{
     calls::{Call, calls},
     clean_block, escaped,
@@ -70,14 +73,14 @@ fn meant<'a>(calls: Vec<Call<'a>>, said: &str, run: &RunId) -> Result<Vec<Call<'
 fn transcript(call: &Call<'_>, store: &Store) -> Result<Transcript, StoreError> {
     let call_row = row(call, true, true, store)?;
     Ok(match call.reply {
-        Some(Reply::Agent(reply)) => Transcript {
+        Some(Reply::Ask(AskOutcome::Answered(reply))) => Transcript {
             call: call_row,
             fault: None,
             read: Some(reply.content.clone()),
             remarks: reply.remarks.clone(),
             patch: reply.patch.clone(),
         },
-        Some(Reply::Failed { fault, .. }) => Transcript {
+        Some(Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. }))) => Transcript {
             call: call_row,
             fault: Some(fault.clone()),
             read: None,
@@ -109,7 +112,7 @@ fn write_call(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<()
     )?;
     match call.reply {
         None => writeln!(out, "not answered yet")?,
-        Some(Reply::Agent(reply)) => {
+        Some(Reply::Ask(AskOutcome::Answered(reply))) => {
             write!(out, "read as ")?;
             show(out, (&reply.content, &reply.minutes), &reply.remarks)?;
             if let Some(patch) = &reply.patch {
@@ -121,7 +124,9 @@ fn write_call(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<()
                 )?;
             }
         }
-        Some(Reply::Failed { fault, .. }) => writeln!(out, "failed: {}", clean_block(&fault.to_string()))?,
+        Some(Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. }))) => {
+            writeln!(out, "failed: {}", clean_block(&fault.to_string()))?
+        }
         Some(_) => {}
     }
     match call.output() {

@@ -17,7 +17,7 @@ use tribunal_agents::{
 use tribunal_core::{
     brief::{Task, Workplace},
     client::Job,
-    effect::Reply,
+    effect::AskOutcome,
     fault::{Fault, FaultKind},
     ids::{Hash, Key},
     limits::Usage,
@@ -42,9 +42,14 @@ const LONGEST_LINE: usize = 1 << 20;
 const BESIDE: &str = "beside";
 
 /// None: it was ended on the person's word.
-pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) -> Option<Performed> {
+pub(super) async fn perform(
+    world: Arc<World>,
+    key: Key,
+    task: Task,
+    lost: u32,
+) -> Option<Performed<AskOutcome>> {
     let Some(agent) = world.settings.agent(&task.agent) else {
-        return Some(world_fault(format!("no agent `{}` is set", task.agent)).into());
+        return Some(failed(world_fault(format!("no agent `{}` is set", task.agent))));
     };
     if agent.driver.client().is_some() {
         turn(&world, &key).await?;
@@ -57,8 +62,8 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
     };
     let Prepared { bench, text, criteria, template } = match prepared {
         Ok(Ok(prepared)) => prepared,
-        Ok(Err(problem)) => return Some(world_fault(problem).into()),
-        Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
+        Ok(Err(problem)) => return Some(failed(world_fault(problem))),
+        Err(panicked) => return Some(failed(world_fault(panicked.to_string()))),
     };
     let rendered = match task.session {
         Some(_) => prompt::follow_up(&task.brief),
@@ -70,35 +75,34 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         Ok(prompt) => prompt,
         Err(problem) => {
             let file = prompt::file_name(task.brief.role);
-            return Some(
-                world_fault(format!("no prompt for the {} ({file}): {problem}", task.brief.role)).into(),
-            );
+            let role = task.brief.role;
+            return Some(failed(world_fault(format!("no prompt for the {role} ({file}): {problem}"))));
         }
     };
     let prompt_bytes = prompt.len();
     let masked_prompt = world.masker.mask(&prompt).into_owned();
     let talk = talk(&task, lost);
-    let command = match command(&world, agent, (&key, &task), &bench.copy.tree(), (prompt, talk)) {
+    let call = Call { key: &key, task: &task, prompt, talk };
+    let command = match command(&world, agent, &bench.copy.tree(), call) {
         Ok(command) => command,
-        Err(cause) => return Some(world_fault(format!("no files for the agent: {cause}")).into()),
+        Err(cause) => return Some(failed(world_fault(format!("no files for the agent: {cause}")))),
     };
     let ended = tribunal_supervise::run(command).await;
     drop(permit);
     let performed = match ended {
         Err(cause) => {
-            let fault = cannot_start(agent, &cause);
-            let usage = Default::default();
-            return Some(
-                Reply::Failed { fault, usage, output: None, prompt: None, strayed: Vec::new() }.into(),
-            );
+            return Some(failed(cannot_start(agent, &cause)));
         }
         Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {
             let (world, agent) = (world.clone(), agent.clone());
-            let read = move || read::read(&world, &agent, (&task, prompt_bytes, lost), &bench, ended);
+            let read = move || {
+                let asked = read::Asked { agent: &agent, task: &task, prompt_bytes, lost };
+                read::read(&world, asked, &bench, ended)
+            };
             match tokio::task::spawn_blocking(read).await {
                 Ok(performed) => performed,
-                Err(panicked) => return Some(world_fault(panicked.to_string()).into()),
+                Err(panicked) => return Some(failed(world_fault(panicked.to_string()))),
             }
         }
     };
@@ -131,13 +135,16 @@ async fn turn(world: &Arc<World>, key: &Key) -> Option<()> {
     world.until(at_ms).await
 }
 
+fn failed(fault: Fault) -> Performed<AskOutcome> {
+    AskOutcome::from(fault).into()
+}
+
 /// Adds what earlier, unfinished tries must have cost at least.
-fn charged(mut performed: Performed, lost: u32, usage: Usage) -> Performed {
+fn charged(mut performed: Performed<AskOutcome>, lost: u32, usage: Usage) -> Performed<AskOutcome> {
     if lost > 0 {
         match &mut performed.reply {
-            Reply::Agent(reply) => reply.usage = reply.usage.plus(usage),
-            Reply::Failed { usage: own, .. } => *own = own.plus(usage),
-            _ => {}
+            AskOutcome::Answered(reply) => reply.usage = reply.usage.plus(usage),
+            AskOutcome::Failed(failed) => failed.usage = failed.usage.plus(usage),
         }
     }
     performed
@@ -227,13 +234,16 @@ fn next_attempt(desk: PathBuf) -> Copy {
     Copy::at(desk.join(number.to_string()))
 }
 
-fn command(
-    world: &World,
-    agent: &AgentSpec,
-    (key, task): (&Key, &Task),
-    folder: &Path,
-    (prompt, talk): (String, Talk<'_>),
-) -> io::Result<Command> {
+/// One call of an agent.
+struct Call<'c> {
+    key: &'c Key,
+    task: &'c Task,
+    prompt: String,
+    talk: Talk<'c>,
+}
+
+fn command(world: &World, agent: &AgentSpec, folder: &Path, call: Call<'_>) -> io::Result<Command> {
+    let Call { key, task, prompt, talk } = call;
     let role = task.brief.role;
     let order = Order {
         key,
@@ -324,13 +334,12 @@ fn cannot_start(agent: &AgentSpec, cause: &StartError) -> Fault {
     Fault::new(kind, format!("agent `{}`: {cause}{hint}", agent.name))
 }
 
-fn with_prompt(mut performed: Performed, prompt: String) -> Performed {
+fn with_prompt(mut performed: Performed<AskOutcome>, prompt: String) -> Performed<AskOutcome> {
     let hash = Hash::of(prompt.as_bytes());
     performed.blobs.push(prompt.into_bytes());
     match &mut performed.reply {
-        Reply::Agent(reply) => reply.prompt = hash,
-        Reply::Failed { prompt, .. } => *prompt = Some(hash),
-        _ => {}
+        AskOutcome::Answered(reply) => reply.prompt = hash,
+        AskOutcome::Failed(failed) => failed.prompt = Some(hash),
     }
     performed
 }

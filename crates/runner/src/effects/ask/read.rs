@@ -10,9 +10,10 @@ use tribunal_agents::{
     driver::{self, Clock, Decoded, Finished},
 };
 use tribunal_core::{
-    brief::{AgentReply, Patch, Task, Workplace},
-    effect::Reply,
+    brief::{AgentReply, Task, Workplace},
+    effect::{AskOutcome, FailedTask},
     fault::{Fault, FaultKind},
+    files::Patch,
     ids::Hash,
     limits::Usage,
     loops::{Sameness, similar_outputs},
@@ -29,22 +30,32 @@ use crate::{
     merging,
 };
 
+/// What an agent was asked.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub agent: &'a AgentSpec,
+    pub task: &'a Task,
+    pub prompt_bytes: usize,
+    /// How often it was asked before and never finished.
+    pub lost: u32,
+}
+
 /// What the ended process left behind. It is read as it was printed: the journal's door masks what came of it, and a mask
 /// inside an answer could break its form.
 pub(super) fn read(
     world: &World,
-    agent: &AgentSpec,
-    (task, prompt_bytes, lost): (&Task, usize, u32),
+    asked: Asked<'_>,
     Bench { copy, watch }: &Bench,
     ended: Ended,
-) -> Performed {
+) -> Performed<AskOutcome> {
+    let Asked { agent, task, prompt_bytes, lost } = asked;
     let (stdout, stderr) = (ended.stdout.text(), ended.stderr.text());
     let clock = Clock { now_ms: wall_ms(), zone: jiff::tz::TimeZone::system() };
     let code = if let How::Exited(code) = ended.how { Some(code) } else { None };
     let finished = Finished { code, stdout: &stdout, stderr: &stderr, clock: &clock, talk: talk(task, lost) };
     let decoded = driver::decode(agent, &finished);
     let stderr = world.masker.mask(&stderr).into_owned();
-    let fault = fault(world, (agent, task), (&ended, &stderr), &decoded);
+    let fault = fault(world, asked, &ended, &stderr, &decoded);
     let mut usage = decoded.usage;
     // Who could not even begin was paid nothing.
     let outside = fault.as_ref().is_some_and(Fault::is_environment);
@@ -56,8 +67,9 @@ pub(super) fn read(
     let masked = world.masker.mask(&stdout).into_owned();
     if let Some(fault) = fault {
         let output = format!("{masked}\n--- standard error ---\n{stderr}").into_bytes();
-        let reply = Reply::Failed { fault, usage, output: Some(Hash::of(&output)), prompt: None, strayed };
-        return Performed { reply, blobs: vec![output] };
+        let hash = Some(Hash::of(&output));
+        let failed = FailedTask { fault, usage, output: hash, prompt: None, strayed };
+        return Performed { reply: AskOutcome::Failed(failed), blobs: vec![output] };
     }
     let parsed = answer::parse(&decoded.text, Wanted::of(task.brief.role));
     let mut blobs = vec![masked.into_bytes()];
@@ -72,8 +84,8 @@ pub(super) fn read(
                     format!("agent `{}` left a copy that cannot be read: {cause}", agent.name),
                 );
                 let output = Some(Hash::of(&blobs[0]));
-                let reply = Reply::Failed { fault, usage, output, prompt: None, strayed };
-                return Performed { reply, blobs };
+                let failed = FailedTask { fault, usage, output, prompt: None, strayed };
+                return Performed { reply: AskOutcome::Failed(failed), blobs };
             }
         },
     };
@@ -97,16 +109,12 @@ pub(super) fn read(
         strayed,
         session: decoded.session.map(Box::new),
     };
-    Performed { reply: Reply::Agent(reply), blobs }
+    Performed { reply: AskOutcome::Answered(reply), blobs }
 }
 
 /// What went wrong, if anything did.
-fn fault(
-    world: &World,
-    (agent, task): (&AgentSpec, &Task),
-    (ended, stderr): (&Ended, &str),
-    decoded: &Decoded,
-) -> Option<Fault> {
+fn fault(world: &World, asked: Asked<'_>, ended: &Ended, stderr: &str, decoded: &Decoded) -> Option<Fault> {
+    let agent = asked.agent;
     if decoded.finished && decoded.fault.is_none() && !matches!(ended.how, How::Stopped) {
         return None;
     }
@@ -131,7 +139,7 @@ fn fault(
         How::Flooded => FaultKind::Flood,
         How::Lost | How::Stopped => FaultKind::Killed { signal: 9 },
     };
-    let detail = failure(world, (agent, task), ended, stderr);
+    let detail = failure(world, asked, ended, stderr);
     Some(Fault {
         instant: !decoded.active && matches!(ended.how, How::Exited(_)),
         ..Fault::new(kind, detail)
@@ -182,7 +190,8 @@ fn survivors(left: usize) -> Option<String> {
     (left > 0).then(|| format!("{left} of its processes could not be ended and may still be there"))
 }
 
-fn failure(world: &World, (agent, task): (&AgentSpec, &Task), ended: &Ended, stderr: &str) -> String {
+fn failure(world: &World, asked: Asked<'_>, ended: &Ended, stderr: &str) -> String {
+    let Asked { agent, task, .. } = asked;
     let what = match ended.how {
         How::Exited(code) => format!("ended with exit code {code}"),
         How::Killed(signal) => format!("was killed by signal {signal}"),

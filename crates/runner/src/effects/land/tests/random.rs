@@ -14,13 +14,7 @@ use super::{
     super::*,
     trees::{Case, Due, Fixer, IN_CHANGE, Item, Items, NAMES, NEW, Person, Tree, new_text, tree},
 };
-use crate::{
-    copies::Source,
-    effects::{Keeping, Performed},
-    host::Stop,
-    mask::Masker,
-    project::Project,
-};
+use crate::{copies::Source, effects::Keeping, mask::Masker, project::Project, stop::Stop};
 
 /// A project, a copy of it with a patch, and the run that is about to land it.
 struct Scene {
@@ -158,13 +152,12 @@ impl Scene {
         }
     }
 
-    fn land(&self) -> Reply {
+    fn land(&self) -> LandOutcome {
         let changes = self.copy.changes().unwrap();
         let landing =
             Landing { at: at(), patch: patch_hash(&changes), allowed: allowed(), verify: Vec::new() };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let performed = runtime.block_on(perform(self.world.clone(), landing)).map(Performed::from);
-        performed.unwrap().reply
+        runtime.block_on(perform(self.world.clone(), landing)).unwrap()
     }
 
     /// All that is the person's.
@@ -216,16 +209,15 @@ fn stands_as_said(tree: &Tree, before: &Items, after: &Items, files: &[LandedFil
     assert_eq!(&due, after);
 }
 
-fn files(reply: &Reply) -> Option<&[LandedFile]> {
+fn files(reply: &LandOutcome) -> Option<&[LandedFile]> {
     match reply {
-        Reply::Landed { files, .. } => Some(files),
-        Reply::NotLanded { .. } | Reply::Failed { .. } => None,
-        other => panic!("{other:?}"),
+        LandOutcome::Landed(landed) => Some(&landed.files),
+        LandOutcome::Refused { .. } | LandOutcome::Failed { .. } => None,
     }
 }
 
-fn conflict_shows_both_sides(tree: &Tree, reply: &Reply) {
-    let Reply::NotLanded { why: Refusal::Conflict { line, file, ours, theirs } } = reply else { return };
+fn conflict_shows_both_sides(tree: &Tree, reply: &LandOutcome) {
+    let LandOutcome::Refused { why: Refusal::Conflict { line, file, ours, theirs } } = reply else { return };
     let Some(case) = NAMES.iter().position(|name| name == file).map(|number| &tree.files[number]) else {
         return;
     };
@@ -291,7 +283,7 @@ proptest! {
                 items
             };
             let again = scene.land();
-            prop_assert!(matches!(again, Reply::NotLanded { why: Refusal::Conflict { .. } }), "{:?}", again);
+            prop_assert!(matches!(again, LandOutcome::Refused { why: Refusal::Conflict { .. } }), "{:?}", again);
             prop_assert_eq!(scene.items(), before_again);
         } else {
             prop_assert_eq!(&scene.land(), &reply);

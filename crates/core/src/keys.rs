@@ -1,0 +1,204 @@
+//! The keys of effects, built and taken apart here and nowhere else.
+//!
+//! A key is a path of names, for instance `round-2/fix-1/fix/3/again`. Workflows build keys from the constructors below;
+//! whoever needs to know what a key belongs to (reports, landings) asks the readers below, never its text.
+//!
+//! | key | what it names |
+//! | --- | --- |
+//! | `round-N` | a round of a review |
+//! | `round-N/freeze`, `…/review/ROLE`, `…/challenge/VOICE/BATCH` | what the round asks for |
+//! | `round-N/fix-M` | a fix iteration |
+//! | `round-N/fix-M/fix/K`, `…/session` | one fixer, or the user's session, in it |
+//! | `TASK/again`, `anew`, `other-K`, `then-K` | another try at the same task |
+//! | `TASK/pause`, `wait-K`, `land` | what is done for a task |
+
+use alloc::format;
+
+use crate::{ids::Key, level::Role};
+
+const AGAIN: &str = "again";
+const ANEW: &str = "anew";
+const PAUSE: &str = "pause";
+const LAND: &str = "land";
+const SESSION: &str = "session";
+
+impl Key {
+    pub fn round(round: u32) -> Key {
+        Key::new(format!("round-{round}"))
+    }
+
+    pub fn fix_iteration(round: u32, iteration: u32) -> Key {
+        Key::round(round).numbered("fix", iteration)
+    }
+
+    /// The end of a run: what is written and asked then.
+    pub fn end() -> Key {
+        Key::new("end")
+    }
+
+    /// Waiting for the user between two stages.
+    pub fn wait() -> Key {
+        Key::new("wait")
+    }
+
+    /// The `number`-th file that is put back.
+    pub fn restore(number: u32) -> Key {
+        Key::new(format!("restore-{number}"))
+    }
+
+    pub fn freeze(&self) -> Key {
+        self.child("freeze")
+    }
+
+    pub fn reviewer(&self, role: Role) -> Key {
+        self.child("review").child(role.as_str())
+    }
+
+    /// The `number`-th fixer of an iteration, counted from 1.
+    pub fn fixer(&self, number: u32) -> Key {
+        self.child("fix").child(&format!("{number}"))
+    }
+
+    /// The user's own session, in place of fixers.
+    pub fn session(&self) -> Key {
+        self.child(SESSION)
+    }
+
+    pub fn landing(&self) -> Key {
+        self.child(LAND)
+    }
+
+    /// The one second try at a task.
+    pub fn second_try(&self) -> Key {
+        self.child(AGAIN)
+    }
+
+    /// The same task in a new conversation.
+    pub fn new_session(&self) -> Key {
+        self.child(ANEW)
+    }
+
+    /// The pause before the second try.
+    pub fn pause(&self) -> Key {
+        self.child(PAUSE)
+    }
+
+    /// The task given to the `number`-th other agent.
+    pub fn other_agent(&self, number: u32) -> Key {
+        self.numbered("other", number)
+    }
+
+    /// The `number`-th wait for a usage limit.
+    pub fn wait_for_reset(&self, number: u32) -> Key {
+        self.numbered("wait", number)
+    }
+
+    /// The task after the `number`-th wait for a usage limit.
+    pub fn after_wait(&self, number: u32) -> Key {
+        self.numbered("then", number)
+    }
+
+    fn numbered(&self, name: &str, number: u32) -> Key {
+        self.child(&format!("{name}-{number}"))
+    }
+
+    fn last(&self) -> &str {
+        self.as_str().rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The round that an effect belongs to.
+    pub fn round_number(&self) -> Option<u32> {
+        number_after(self.as_str().split('/').next()?, "round")
+    }
+
+    pub fn is_second_try(&self) -> bool {
+        self.last() == AGAIN
+    }
+
+    pub fn is_after_wait(&self) -> bool {
+        number_after(self.last(), "then").is_some()
+    }
+
+    /// What the user's session did, not a fixer.
+    pub fn is_session(&self) -> bool {
+        self.last() == SESSION
+    }
+
+    /// `round-1/fix-2` itself, not what is done in it.
+    pub fn is_fix_iteration(&self) -> bool {
+        number_after(self.last(), "fix").is_some()
+    }
+
+    /// The task that an effect belongs to: other tries, pauses, waits and landings belong to what stands before them.
+    pub fn task(&self) -> Key {
+        let mut task = self.as_str();
+        while let Some((before, last)) = task.rsplit_once('/')
+            && is_part_of_a_task(last)
+        {
+            task = before;
+        }
+        Key::new(task)
+    }
+
+    /// The role of a reviewer's task, as its key names it.
+    pub fn reviewer_role(&self) -> Option<&str> {
+        let mut parts = self.as_str().split('/').skip(1);
+        (parts.next()? == "review").then(|| parts.next())?
+    }
+
+    /// Which fixer's task it belongs to, as its key counts it.
+    pub fn fixer_number(&self) -> Option<u32> {
+        let mut parts = self.as_str().split('/').skip(1);
+        let in_iteration = number_after(parts.next()?, "fix").is_some();
+        (in_iteration && parts.next()? == "fix").then(|| parts.next()?.parse().ok())?
+    }
+}
+
+/// `then-3` after `then` is 3.
+fn number_after(part: &str, name: &str) -> Option<u32> {
+    part.strip_prefix(name)?.strip_prefix('-')?.parse().ok()
+}
+
+fn is_part_of_a_task(part: &str) -> bool {
+    [AGAIN, ANEW, LAND, PAUSE].contains(&part)
+        || ["other", "wait", "then"].iter().any(|name| number_after(part, name).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_is_read_back() {
+        let iteration = Key::fix_iteration(2, 1);
+        let fixer = iteration.fixer(3);
+        assert_eq!(fixer.as_str(), "round-2/fix-1/fix/3");
+        assert_eq!((fixer.round_number(), fixer.fixer_number()), (Some(2), Some(3)));
+        assert!(iteration.is_fix_iteration() && !fixer.is_fix_iteration());
+        assert_eq!(iteration.fixer_number(), None);
+        assert!(fixer.second_try().is_second_try() && !fixer.is_second_try());
+        assert!(fixer.after_wait(2).is_after_wait() && !fixer.wait_for_reset(2).is_after_wait());
+        assert!(iteration.session().is_session() && !fixer.is_session());
+        assert_eq!(Key::round(4).reviewer(Role::Party).reviewer_role(), Some("party"));
+        assert_eq!((Key::end().round_number(), fixer.reviewer_role()), (None, None));
+    }
+
+    #[test]
+    fn everything_done_for_a_task_belongs_to_it() {
+        let task = Key::round(1).reviewer(Role::Adversarial);
+        for part in [
+            task.clone(),
+            task.second_try(),
+            task.new_session(),
+            task.pause(),
+            task.landing(),
+            task.other_agent(2),
+            task.wait_for_reset(1),
+            task.after_wait(1),
+            task.other_agent(1).second_try(),
+        ] {
+            assert_eq!(part.task(), task);
+        }
+        assert_eq!(Key::round(1).freeze().task(), Key::round(1).freeze());
+    }
+}
