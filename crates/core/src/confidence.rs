@@ -1,6 +1,6 @@
 //! Confidence: how much speaks for a text, 0 to 100, calculated from signals and never assigned by an agent.
 //!
-//! `docs/confidence.md` has the rules as a table; it is the oracle of `tests/confidence.rs`. All is counted in whole
+//! `docs/confidence.md` has the rules as a table; it is the oracle of `tests/core/confidence.rs`. All is counted in whole
 //! numbers and rounded once, half up, so that every machine gets the same score and what is shown is what is compared.
 //!
 //! Not here: where signals come from (a review's are gathered in [`crate::review`]), what a gate or a menu makes of the
