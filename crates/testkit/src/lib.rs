@@ -4,6 +4,7 @@
 //! [`trial`] drives any workflow over `core`'s own desk with a journal in memory, and can kill it at every single write.
 //! Nothing in the product depends on this crate.
 
+mod append;
 mod challenged;
 pub mod court;
 mod dice;
@@ -14,6 +15,7 @@ pub mod samples;
 mod scripted;
 pub mod trial;
 
+pub use append::append_line;
 pub use challenged::{COUNTER, challenged};
 pub use dice::Dice;
 pub use landed::{landed_change, lander};

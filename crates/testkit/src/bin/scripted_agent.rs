@@ -6,6 +6,7 @@
 use std::{
     env, fs,
     io::{Read, Write, stderr, stdin, stdout},
+    path::Path,
     process::ExitCode,
     time::Duration,
 };
@@ -14,6 +15,7 @@ use tribunal_agents::{
     driver::TASK_VARIABLE,
     replay::{Form, Script, Stage, play},
 };
+use tribunal_testkit::append_line;
 
 fn main() -> ExitCode {
     match run() {
@@ -30,8 +32,7 @@ fn run() -> Result<u8, Box<dyn std::error::Error>> {
     let script = Script::parse(&fs::read_to_string(&path).map_err(|cause| format!("{path}: {cause}"))?)?;
     let task = env::var(TASK_VARIABLE).unwrap_or_default();
     if let Ok(calls) = env::var("TRIBUNAL_CALLS") {
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(calls)?;
-        writeln!(file, "{task}")?;
+        append_line(Path::new(&calls), &task)?;
     }
     let mut prompt = String::new();
     stdin().read_to_string(&mut prompt)?;

@@ -1,0 +1,47 @@
+//! Lines that several processes append to one file.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, Write as _},
+    path::Path,
+};
+
+/// Appends `line` and its line end by a single write, so that lines of processes that append at the same time stay whole.
+/// `writeln!` on a file would write in pieces, and another process, or a kill, could come in between.
+pub fn append_line(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    file.write_all(format!("{line}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, thread};
+
+    use super::*;
+
+    #[test]
+    fn lines_that_are_appended_at_the_same_time_stay_whole() {
+        const WRITERS: usize = 8;
+        const LINES: usize = 500;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls");
+        thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let path = &path;
+                scope.spawn(move || {
+                    for line in 0..LINES {
+                        append_line(path, &format!("writer {writer} line {line}")).unwrap();
+                    }
+                });
+            }
+        });
+        let text = fs::read_to_string(&path).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        let mut expected: Vec<String> = (0..WRITERS)
+            .flat_map(|writer| (0..LINES).map(move |line| format!("writer {writer} line {line}")))
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(lines, expected);
+    }
+}
