@@ -1,11 +1,8 @@
 //! Usage limits: a run waits for the time that was said, and a wait survives the end of the process.
 
-use std::{
-    collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tribunal_testkit::model::{
     Failure, Rule, Step, When,
     parts::{finding, findings_of, reviewer},
@@ -20,20 +17,16 @@ with_each_client!(
     a_limit_is_waited_out_where_nobody_else_can,
 );
 
-/// Longer than a client takes to start and to give up, and no longer than needed.
+/// Longer than a client takes to give up once it was told, and no longer than needed.
 const AHEAD_SECONDS: u64 = 15;
 /// What a test opens when the provider may be asked again.
 const OVER: &str = "the limit is over";
-
-fn in_seconds(seconds: u64) -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds
-}
 
 /// Every client says it in words of its own, with the time in them.
 fn limit(client: Client) -> Failure {
     match client {
         Client::Claude => {
-            let message = format!("Claude AI usage limit reached|{}", in_seconds(AHEAD_SECONDS));
+            let message = format!("Claude AI usage limit reached|{{now+{AHEAD_SECONDS}}}");
             Failure::status(429, "rate_limit_error", &message)
         }
         Client::Codex => {
@@ -48,10 +41,10 @@ fn plan_limit(client: Client) -> Failure {
     if client == Client::Claude {
         return limit(client);
     }
-    let until = in_seconds(AHEAD_SECONDS).div_ceil(60) * 60;
-    let error =
-        json!({"type": "usage_limit_reached", "message": "x", "plan_type": "plus", "resets_at": until});
-    let body = Some(json!({ "error": error }).to_string());
+    let body = format!(
+        r#"{{"error": {{"type": "usage_limit_reached", "message": "x", "plan_type": "plus", "resets_at": {{minute+{AHEAD_SECONDS}}}}}}}"#
+    );
+    let body = Some(body);
     Failure::Status { code: 429, kind: String::new(), message: String::new(), headers: BTreeMap::new(), body }
 }
 

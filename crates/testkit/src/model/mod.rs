@@ -9,11 +9,12 @@
 //! - `calls`: abstract tool calls mapped onto the tools a client offered
 //! - `messages`, `responses`, `chat`: one interface each, request to words and answer to wire, always the same shape
 //! - `server`, `http`: sockets, threads, gates, tallies
+//! - `moments`: times in what an error says, as of when it is said
 //! - [`parts`]: rules for reviewers, challengers and fixers of a review
 //! - `clients`: the environment that points a real client at a server
 //!
-//! What it deliberately does not do: no TLS, no compression (no client we know sends it), no clock. Delays are gates that
-//! a test opens. A request that no rule fits is refused with 400 and listed as unscripted, never answered by chance.
+//! What it deliberately does not do: no TLS, no compression (no client we know sends it), no delays by the clock: they are
+//! gates that a test opens. A request that no rule fits is refused with 400 and listed as unscripted, never answered by chance.
 
 mod answer;
 mod calls;
@@ -21,6 +22,7 @@ mod chat;
 mod clients;
 mod http;
 mod messages;
+mod moments;
 pub mod parts;
 mod request;
 mod responses;

@@ -150,7 +150,7 @@ impl Default for Tokens {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
-    /// An error answer in the form of the interface, or `body` as it is.
+    /// An error answer in the form of the interface, or `body` as it is; either may name moments (`moments.rs`).
     Status {
         code: u16,
         #[serde(default)]

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{
     answer::{Answer, error, stream_error},
     http::{self, Incoming, Whole},
+    moments,
     request::{Api, Request},
     scenario::{Failure, Scenario, Step},
 };
@@ -316,6 +317,7 @@ fn reply(
         None => {}
         Some(Failure::Status { code, kind, message, headers, body }) => {
             let body = body.clone().unwrap_or_else(|| error(api, kind, message).to_string());
+            let body = moments::filled_now(&body);
             Whole { status: *code, kind: JSON, headers, body: &body, head_only: false }.write(line.to)?;
             return Ok(After::Next);
         }
