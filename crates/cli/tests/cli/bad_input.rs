@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use crate::common::{Ran, Sandbox};
+use crate::common::{Ran, Sandbox, copy_tribunal};
 
 const QUIET: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
 
@@ -122,7 +122,7 @@ fn as_nobody(sandbox: &Sandbox, args: &[&str]) -> Ran {
     // The program itself must be reachable for everybody.
     let program =
         sandbox.path("../").canonicalize().unwrap().join(format!("tribunal-{}", std::process::id()));
-    fs::copy(crate::common::TRIBUNAL, &program).unwrap();
+    copy_tribunal(&program);
     for folder in [sandbox.root(), sandbox.root().parent().unwrap()] {
         let traversable = fs::metadata(folder).unwrap().permissions().mode() | 0o055;
         fs::set_permissions(folder, fs::Permissions::from_mode(traversable)).unwrap();

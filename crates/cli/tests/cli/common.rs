@@ -3,6 +3,7 @@
 use std::{
     ffi::OsStr,
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -223,6 +224,21 @@ impl Ran {
         let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|cause| panic!("{cause}: {line}"));
         self.out.lines().map(parse).collect()
     }
+}
+
+/// Makes a program of a text. Another process writes it: a process that some other test is just starting would share our
+/// descriptor for a moment, and a file that anybody holds open for writing cannot be run.
+pub fn write_program(path: &Path, text: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut child = shell.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", path.display());
+}
+
+/// The binary itself under another name, for the same reason copied by another process.
+pub fn copy_tribunal(path: &Path) {
+    assert!(Command::new("cp").arg(TRIBUNAL).arg(path).status().unwrap().success(), "{}", path.display());
 }
 
 /// Takes the lock of a run as another process would, with `says` in it.

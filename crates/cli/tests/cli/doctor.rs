@@ -1,15 +1,17 @@
 //! `tribunal doctor` with clients that are shell scripts: what they say, what is missing, what mends it.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Ran, Sandbox};
+use crate::common::{Ran, Sandbox, write_program};
 
 /// A machine with these programs on its path and nothing else.
 struct Machine {
     sandbox: Sandbox,
     variables: Vec<(&'static str, &'static str)>,
+    /// How long a client may take to answer, in seconds: long, as the machine may be busy.
+    patience: &'static str,
 }
 
 const SIGNED_IN: &str = r#"case "$1" in
@@ -28,7 +30,7 @@ impl Machine {
     fn new(settings: &str, programs: &[(&str, &str)]) -> Machine {
         let sandbox = Sandbox::new().wary();
         sandbox.write("tribunal.yaml", settings);
-        let machine = Machine { sandbox, variables: Vec::new() };
+        let machine = Machine { sandbox, variables: Vec::new(), patience: "60" };
         fs::create_dir_all(machine.sandbox.home().join("bin")).unwrap();
         for (name, script) in programs {
             machine.program(&format!("../home/bin/{name}"), script);
@@ -37,12 +39,13 @@ impl Machine {
     }
 
     fn program(&self, path: &str, script: &str) {
-        self.sandbox.write(path, &format!("#!/bin/sh\n{script}\n"));
-        fs::set_permissions(self.sandbox.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = self.sandbox.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write_program(&path, &format!("#!/bin/sh\n{script}\n"));
     }
 
     fn run(&self, args: &[&str]) -> Ran {
-        self.types(&[&["doctor", "--timeout", "2"], args].concat())
+        self.types(&[&["doctor", "--timeout", self.patience], args].concat())
     }
 
     fn types(&self, args: &[&str]) -> Ran {
@@ -97,13 +100,15 @@ fn clients_that_are_there_and_one_that_nobody_is_signed_in_to() {
 
 #[test]
 fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
-    let machine =
-        Machine::new("agents: {use: [claude-code, codex]}\n", &[("claude", HANGS), ("codex", TOO_OLD)]);
+    let programs = [("claude", HANGS), ("codex", TOO_OLD)];
+    let mut machine = Machine::new("agents: {use: [claude-code, codex]}\n", &programs);
+    // The one that answers has to do so in time, too.
+    machine.patience = "5";
     insta::assert_snapshot!(machine.said(), @r"
     clients
       ✗ claude-code: does not work
           [home]/bin/claude
-          no answer within 2 s
+          no answer within 5 s
           to mend it: npm install -g @anthropic-ai/claude-code
       ✗ codex: too old, version 0.20.1, at least 0.147.0 is needed
           [home]/bin/codex

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::common::{Ran, Sandbox, TRIBUNAL};
+use crate::common::{Ran, Sandbox, TRIBUNAL, write_program};
 
 const LOCAL: &str = ".claude/settings.local.json";
 const SHARED: &str = ".claude/settings.json";
@@ -29,8 +29,7 @@ impl Place {
         fs::create_dir(&bin).unwrap();
         for client in clients {
             let trace = bin.join("started").display().to_string();
-            fs::write(bin.join(client), format!("#!/bin/sh\necho {client} >> '{trace}'\n")).unwrap();
-            fs::set_permissions(bin.join(client), fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&bin.join(client), &format!("#!/bin/sh\necho {client} >> '{trace}'\n"));
         }
         symlink(TRIBUNAL, bin.join("tribunal")).unwrap();
         Place { sandbox, bin }

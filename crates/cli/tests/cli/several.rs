@@ -82,8 +82,9 @@ fn states(sandbox: &Sandbox) -> Vec<String> {
 fn by_run(sandbox: &Sandbox, text: &str) -> String {
     let mut text = text.to_string();
     for run in sandbox.runs() {
-        let (name, tail) = run.rsplit_once('-').unwrap();
-        text = text.replace(tail, "xxxx").replace(&run, &format!("{name}-xxxx"));
+        // With its dash: four characters alone may stand in any word.
+        let (_, tail) = run.rsplit_once('-').unwrap();
+        text = text.replace(&format!("-{tail}"), "-xxxx");
     }
     let (mut labelled, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains(" │ "));
     labelled.sort_by_key(|line| line.split(" │ ").next());

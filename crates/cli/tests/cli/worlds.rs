@@ -12,7 +12,7 @@ use std::{
     process::Command,
 };
 
-use crate::common::{Ran, Sandbox, TRIBUNAL};
+use crate::common::{Ran, Sandbox, TRIBUNAL, copy_tribunal};
 
 /// A script for `sh` in the sandbox, with `$T` as the program.
 fn script(sandbox: &Sandbox, runner: &[&str], text: &str) -> Ran {
@@ -64,12 +64,15 @@ fn a_full_process_table_is_the_environment_s_fault() {
     let sandbox = Sandbox::new();
     // The limit does not hold for root: somebody else has to try, with a program they may read.
     let own = sandbox.path("t");
-    fs::copy(TRIBUNAL, &own).unwrap();
+    copy_tribunal(&own);
     for path in [sandbox.root().parent().unwrap(), sandbox.root(), &own] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
     }
     let root = rustix::process::getuid().is_root();
-    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    // A number that nobody else has: the limit counts all processes of a user, whoever started them.
+    let number = 1_000_000_000 + std::process::id();
+    let (user, group) = (format!("--reuid={number}"), format!("--regid={number}"));
+    let nobody = ["setpriv", user.as_str(), group.as_str(), "--clear-groups"];
     let mut seen = Vec::new();
     for processes in 1..=10 {
         let limit = format!("--nproc={processes}");

@@ -5,7 +5,6 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
     process::{Command, Stdio},
 };
 
@@ -14,7 +13,7 @@ use tribunal_testkit::model::{Call, Pattern, Rule, Step, When};
 
 use crate::{
     common::{Bench, Client, with_each_client, word},
-    sandbox::{Ran, TRIBUNAL},
+    sandbox::{Ran, TRIBUNAL, write_program},
 };
 
 with_each_client!(
@@ -409,8 +408,7 @@ fn is_free(bench: &Bench, who: Client) -> String {
 fn instead(bench: &Bench, who: Client, script: &str) {
     let (wrapper, said) = (bench.sandbox.home().join("instead"), bench.sandbox.home().join("said"));
     let text = format!("#!/bin/sh\nexec 2>>'{}'\nT='{TRIBUNAL}'\n{script}\n", said.display());
-    fs::write(&wrapper, text).unwrap();
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&wrapper, &text);
     point_at(bench, who, &wrapper.display().to_string());
 }
 

@@ -204,16 +204,16 @@ mod tests {
 
     use super::*;
 
-    /// Time that stands still, but for what is waited; `each` happens at every wait.
+    /// Time that stands still; `each` happens at every wait.
     struct Still<'a> {
-        ahead: Duration,
+        now: SystemTime,
         waited: RefCell<Vec<Duration>>,
         each: &'a dyn Fn(usize),
     }
 
     impl Clock for Still<'_> {
         fn now(&self) -> SystemTime {
-            SystemTime::now() + self.ahead
+            self.now
         }
 
         fn wait(&self, length: Duration) {
@@ -223,7 +223,14 @@ mod tests {
     }
 
     fn still<'a>(ahead: u64, each: &'a dyn Fn(usize)) -> Still<'a> {
-        Still { ahead: Duration::from_secs(ahead), waited: RefCell::default(), each }
+        let now = SystemTime::now() + Duration::from_secs(ahead);
+        Still { now, waited: RefCell::default(), each }
+    }
+
+    /// So many seconds after the lock was made, to the instant.
+    fn after<'a>(lock: &Path, seconds: u64, each: &'a dyn Fn(usize)) -> Still<'a> {
+        let made = fs::metadata(lock).unwrap().modified().unwrap();
+        Still { now: made + Duration::from_secs(seconds), ..still(0, each) }
     }
 
     fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
@@ -251,10 +258,10 @@ mod tests {
     fn a_holder_that_lives_is_waited_for_four_times() {
         let (_folder, file, lock) = place();
         let held = take(&file, &still(0, &|_| ())).unwrap();
-        let clock = still(3_600, &|_| ());
+        let clock = after(&lock, 3_600, &|_| ());
         let Err(Locked::By { holder, .. }) = take(&file, &clock) else { panic!("two have it") };
         assert_eq!(*clock.waited.borrow(), BACKOFF);
-        assert!(holder.to_string().contains("has held it for 36"), "{holder}");
+        assert!(holder.to_string().contains("has held it for 3600 s"), "{holder}");
         let held = RefCell::new(Some(held));
         let let_go = |times: usize| {
             if times == 2 {
@@ -270,10 +277,10 @@ mod tests {
     fn a_dead_holder_s_lock_is_cleared_when_it_is_old_enough() {
         let (folder, file, lock) = place();
         fs::write(&lock, dead()).unwrap();
-        let young = still(29, &|_| ());
+        let young = after(&lock, 29, &|_| ());
         let Err(Locked::By { holder, .. }) = take(&file, &young) else { panic!("cleared too soon") };
         assert!(holder.to_string().ends_with("left it 29 s ago"), "{holder}");
-        let clock = still(31, &|_| ());
+        let clock = after(&lock, 31, &|_| ());
         drop(take(&file, &clock).unwrap());
         assert_eq!(*clock.waited.borrow(), [SECOND_LOOK]);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -21,7 +21,7 @@ pub fn shell(script: &str) -> Command {
         env: BTreeMap::new(),
         without: Vec::new(),
         input: Vec::new(),
-        deadlines: Deadlines { total: Duration::from_secs(60), idle: Duration::from_secs(60) },
+        deadlines: Deadlines { total: Duration::from_secs(600), idle: Duration::from_secs(600) },
         grace: Duration::from_millis(200),
         output: Default::default(),
         keeper: keeper(),

@@ -1,7 +1,12 @@
 //! Agents that do everything to outlive their task, and do not.
 #![cfg(target_os = "linux")]
 
-use std::{fs::File, sync::Arc, time::Duration};
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::common::{Held, go, shell};
 use tribunal_supervise::{How, MARK, sweep_strays};
@@ -33,6 +38,8 @@ fn a_child_that_is_asked_to_end_may_say_its_last_word() {
     assert!(made.success());
     let mut command = shell(script);
     command.folder = folder.path().to_path_buf();
+    // All the time it needs: it ends when it has said its word.
+    command.grace = Duration::from_secs(60);
     assert_eq!(go(command).unwrap().stdout.text(), "late\n");
 }
 
@@ -136,8 +143,15 @@ fn an_agent_that_stops_its_keeper_gains_nothing() {
 fn strays_are_ended_by_their_mark_alone() {
     let (ours, other) = (Held::new(), Held::new());
     let start = |held: &Held, mark: &str| {
-        let script = held.script("trap '' TERM; echo up >&3; while :; do sleep 1000; done");
-        std::process::Command::new("setsid").args(["sh", "-c", &script]).env(MARK, mark).spawn().unwrap()
+        let script = held.script("trap '' TERM; echo up; while :; do sleep 1000; done");
+        let mut command = std::process::Command::new("setsid");
+        command.args(["sh", "-c", &script]).env(MARK, mark).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A process has no environment that could be read while it becomes another program.
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "up\n");
+        child
     };
     let mark = |name: &str| format!("strays-{}/{name}", std::process::id());
     let mut stray = start(&ours, &mark("one"));
