@@ -69,7 +69,8 @@ fn folder() -> PathBuf {
 fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
     step("the tests with real trees", || {
         let mut cargo = cargo();
-        cargo.args(["test", "--package", "tribunal-bmad", "--test", "bmad", "--locked"]);
+        // Named with the whole workspace, nothing is built that `cargo xtask test` has not built.
+        cargo.args(["test", "--workspace", "--test", "bmad", "--locked"]);
         cargo.args(["--", "--ignored"]).args(tests).env(FOLDER, folder.join("trees"));
         match cargo.status().context("cannot start cargo")?.code() {
             Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),

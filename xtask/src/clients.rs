@@ -58,15 +58,15 @@ fn folder() -> PathBuf {
     xtask::root().join(named.unwrap_or_else(|| built().join("clients")))
 }
 
-/// The tests use programs of the test kit, which their own package does not build.
+/// The tests use programs of the test kit, which are built for its own tests. Both steps name the whole workspace: a package
+/// alone has dependencies with other features, and they would all be built once more after `cargo xtask test`.
 fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
-    let programs = ["build", "--package", "tribunal-testkit", "--bins", "--locked"];
+    let programs = ["test", "--workspace", "--test", "clients", "--test", "testkit", "--no-run", "--locked"];
     let code = cargo_step(&programs.map(OsString::from))?;
     if code != 0 {
         return Ok(code);
     }
-    let fixed =
-        ["test", "--package", "tribunal", "--test", "clients", "--locked", "--", "--ignored", AT_ONCE];
+    let fixed = ["test", "--workspace", "--test", "clients", "--locked", "--", "--ignored", AT_ONCE];
     step("the tests with real clients", || {
         let status = cargo().args(fixed).args(tests).env(FOLDER, folder).status();
         match status.context("cannot start cargo")?.code() {
