@@ -10,6 +10,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -46,16 +48,32 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
     if code != 0 {
         return Ok(code);
     }
-    let mut worst = 0;
-    for target in &wish.targets {
-        let program = folder.join(&triple).join("release").join(target);
-        let heading = match wish.length {
-            Length::Seconds(seconds) => format!("fuzz {target}, {seconds} s"),
-            Length::Runs(runs) => format!("fuzz {target}, {runs} runs"),
-        };
-        worst = worst.max(step(&heading, || fuzz(&program, target, &folder, wish.length))?);
-    }
-    Ok(worst)
+    let length = match wish.length {
+        Length::Seconds(seconds) => format!("{seconds} s"),
+        Length::Runs(runs) => format!("{runs} runs"),
+    };
+    step(&format!("fuzz {}, {length} each", wish.targets.join(", ")), || {
+        fuzz_all(&wish, &folder.join(&triple).join("release"), &folder)
+    })
+}
+
+/// As many targets at once as there are cores; each is one process that does the same whatever runs beside it.
+fn fuzz_all(wish: &Wish, programs: &Path, folder: &Path) -> Result<u8> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<u8> {
+        let mut worst = 0;
+        while let Some(target) = wish.targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+            worst = worst.max(fuzz(&programs.join(target), target, folder, wish.length)?);
+        }
+        Ok(worst)
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let codes: Vec<Result<u8>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let panicked = |_| bail!("a fuzz target could not be watched");
+        workers.into_iter().map(|worker| worker.join().unwrap_or_else(panicked)).collect()
+    });
+    codes.into_iter().try_fold(0, |worst, code| Ok(worst.max(code?)))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,16 +175,17 @@ fn fuzz(program: &Path, target: &str, folder: &Path, length: Length) -> Result<u
         .with_context(|| format!("cannot start {}", program.display()))?;
     let said = String::from_utf8_lossy(&fs::read(&log_path)?).into_owned();
     if status.success() {
-        eprintln!("    {}", summary(&said));
+        eprintln!("    {target}: {}", summary(&said));
         return Ok(0);
     }
-    for line in telling(&said) {
-        eprintln!("    {line}");
-    }
+    // In one piece: another target may be saying something, too.
+    let mut lines = vec![format!("    {target}: failed")];
+    lines.extend(telling(&said).into_iter().map(|line| format!("    {line}")));
     if let Some(file) = said.lines().find_map(|line| line.split_once("Test unit written to ")) {
-        eprintln!("    again: {} {}", program.display(), file.1);
+        lines.push(format!("    again: {} {}", program.display(), file.1));
     }
-    eprintln!("    all of it: {}", log_path.display());
+    lines.push(format!("    all of it: {}", log_path.display()));
+    eprintln!("{}", lines.join("\n"));
     Ok(FAILED)
 }
 

@@ -8,6 +8,7 @@ mod bench;
 mod bmad;
 mod clients;
 mod fuzz;
+mod scratch;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,6 +16,10 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
+use tempfile::TempDir;
+
+/// How many tests run at once, for the test programs themselves.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 /// What is given back to the shell.
 const FAILED: u8 = 1;
@@ -159,7 +164,8 @@ fn test(arguments: &[OsString]) -> Result<u8> {
     }
     if code == 0 {
         let fixed = ["test", "--workspace", "--locked"].map(OsString::from);
-        code = cargo_step(&[&fixed, arguments].concat())?;
+        let scratch = scratch::in_memory();
+        code = command_step(&[&fixed, arguments].concat(), &mut test_cargo(scratch.as_ref()))?;
     }
     Ok(code)
 }
@@ -185,9 +191,13 @@ fn tool_step(arguments: &[&str]) -> Result<u8> {
 }
 
 fn cargo_step(arguments: &[OsString]) -> Result<u8> {
+    command_step(arguments, &mut cargo())
+}
+
+fn command_step(arguments: &[OsString], cargo: &mut Command) -> Result<u8> {
     let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
     step(&format!("cargo {}", words.join(" ")), || {
-        let status = cargo().args(arguments).status().context("cannot start cargo")?;
+        let status = cargo.args(arguments).status().context("cannot start cargo")?;
         match status.code() {
             Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
             None => bail!("cargo was ended: {status}"),
@@ -212,5 +222,19 @@ fn step(heading: &str, run: impl FnOnce() -> Result<u8>) -> Result<u8> {
 fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(xtask::root());
+    cargo
+}
+
+/// The same for tests: their files in memory where that can be, and twice as many at once as there are cores, since many of
+/// them wait for processes. Whoever has set either has the last word.
+fn test_cargo(scratch: Option<&TempDir>) -> Command {
+    let mut cargo = cargo();
+    if let Some(scratch) = scratch {
+        cargo.env("TMPDIR", scratch.path());
+    }
+    if std::env::var_os(THREADS).is_none() {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        cargo.env(THREADS, (cores * 2).to_string());
+    }
     cargo
 }
