@@ -70,8 +70,16 @@ struct Counter<'a> {
     in_tests: bool,
 }
 
+/// How much there is of something, and how much there may be.
+struct Size {
+    count: usize,
+    limit: usize,
+    what: &'static str,
+}
+
 impl Counter<'_> {
-    fn limit(&mut self, rule: Rule, name: &syn::Ident, (count, limit): (usize, usize), what: &str) {
+    fn limit(&mut self, rule: Rule, name: &syn::Ident, size: Size) {
+        let Size { count, limit, what } = size;
         if count > limit {
             let message = format!("`{name}` has {count} {what}, at most {limit} are allowed");
             let breach = Breach::at_line(self.path, name.span().start().line, message);
@@ -81,11 +89,13 @@ impl Counter<'_> {
 
     fn function(&mut self, signature: &Signature, body: Option<&syn::Block>) {
         let parameters = signature.inputs.iter().filter(|input| matches!(input, FnArg::Typed(_))).count();
-        self.limit(Rule::Params, &signature.ident, (parameters, PARAMETERS), "parameters");
+        let size = Size { count: parameters, limit: PARAMETERS, what: "parameters" };
+        self.limit(Rule::Params, &signature.ident, size);
         if let Some(body) = body {
             let last = body.brace_token.span.close().end().line;
             let lines = last + 1 - signature.span().start().line;
-            self.limit(Rule::Function, &signature.ident, (lines, FUNCTION_LINES), "lines");
+            let size = Size { count: lines, limit: FUNCTION_LINES, what: "lines" };
+            self.limit(Rule::Function, &signature.ident, size);
         }
     }
 }
@@ -107,7 +117,8 @@ impl<'ast> Visit<'ast> for Counter<'_> {
     }
 
     fn visit_item_struct(&mut self, item: &'ast ItemStruct) {
-        self.limit(Rule::Fields, &item.ident, (item.fields.len(), FIELDS), "fields");
+        let size = Size { count: item.fields.len(), limit: FIELDS, what: "fields" };
+        self.limit(Rule::Fields, &item.ident, size);
         visit::visit_item_struct(self, item);
     }
 
