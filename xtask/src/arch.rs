@@ -1,6 +1,6 @@
 //! Which crate may see which: the arrows of the design as one table, checked against the manifests.
 //!
-//! Also here, because they are what the arrows are for: core stays without i/o, `unsafe` stays in supervise, the
+//! Also here, because they are what the arrows are for: core and guard stay without i/o, `unsafe` stays in supervise, the
 //! database stays in store. Modules inside a crate are not looked at: only a crate edge holds, so only a crate edge
 //! is checked. Sizes and texts are in [`crate::tidy`].
 
@@ -28,6 +28,12 @@ const CRATES: &[Rule] = &[
         package: "tribunal-core",
         may_see: &[],
         reason: "core decides, and depends on nothing of ours",
+    },
+    Rule {
+        folder: "guard",
+        package: "tribunal-guard",
+        may_see: &[],
+        reason: "guard judges words, and depends on nothing of ours",
     },
     Rule {
         folder: "bmad",
@@ -62,7 +68,7 @@ const CRATES: &[Rule] = &[
     Rule {
         folder: "runner",
         package: "tribunal-runner",
-        may_see: &["core", "bmad", "agents", "supervise", "store"],
+        may_see: &["core", "guard", "bmad", "agents", "supervise", "store"],
         reason: "runner acts, and does not show",
     },
     Rule {
@@ -74,7 +80,7 @@ const CRATES: &[Rule] = &[
     Rule {
         folder: "cli",
         package: "tribunal",
-        may_see: &["core", "bmad", "agents", "supervise", "store", "report", "runner"],
+        may_see: &["core", "guard", "bmad", "agents", "supervise", "store", "report", "runner"],
         reason: "the binary wires the crates that ship",
     },
 ];
@@ -84,9 +90,56 @@ const NOBODY_SEES_CLI: &str = "nothing depends on the binary";
 const TESTKIT_IS_FOR_TESTS: &str = "testkit is for tests: as a dev-dependency only";
 const STORE_OPENS_THE_DATABASE: &str = "store opens the database, alone";
 
-/// What core may use from outside: nothing here does i/o once default features are off.
-const CORE_MAY_USE: &[&str] = &["serde", "serde_json", "schemars", "thiserror", "futures-util", "blake3"];
-const CORE_LIB: &str = "crates/core/src/lib.rs";
+/// A crate that cannot do i/o, and what it may use from outside: nothing there does i/o once default features are off.
+struct Pure {
+    folder: &'static str,
+    may_use: &'static [&'static str],
+}
+
+const PURE: &[Pure] = &[
+    Pure {
+        folder: "core",
+        may_use: &["serde", "serde_json", "schemars", "thiserror", "futures-util", "blake3"],
+    },
+    Pure { folder: "guard", may_use: &[] },
+];
+
+impl Pure {
+    fn find(folder: &str) -> Option<&'static Pure> {
+        PURE.iter().find(|pure| pure.folder == folder)
+    }
+
+    fn root_file(&self) -> String {
+        format!("crates/{}/src/lib.rs", self.folder)
+    }
+
+    /// Why this crate may not have this dependency.
+    fn refusal(&self) -> String {
+        let Pure { folder, may_use } = self;
+        match may_use {
+            [] => format!("{folder} cannot do i/o: it uses nothing from outside"),
+            may_use => format!("{folder} cannot do i/o: from outside it uses only {}", may_use.join(", ")),
+        }
+    }
+
+    /// For a dependency that the crate may have: whether it comes with the standard library all the same.
+    fn feature_breach(&self, dependency: &Dependency) -> Option<String> {
+        let (folder, name) = (self.folder, &dependency.package);
+        let remedy =
+            format!("{folder} is without std: write default-features = false where its version stands");
+        if dependency.kind == Kind::Dev {
+            None
+        } else if dependency.default_features {
+            Some(format!("tribunal-{folder} depends on {name} with default features on ({remedy})"))
+        } else {
+            let loud =
+                dependency.features.iter().find(|feature| ["std", "default"].contains(&feature.as_str()))?;
+            Some(format!(
+                "tribunal-{folder} depends on {name} with feature {loud:?} ({folder} is without std: take it out)"
+            ))
+        }
+    }
+}
 
 /// Every breach of the architecture below `root`, sorted.
 pub fn check(root: &Path) -> Result<Vec<Breach>> {
@@ -119,8 +172,8 @@ fn check_manifest(manifest: &Manifest, breaches: &mut Vec<Breach>) {
         if let Some(reason) = refusal(rule, dependency) {
             let verb = if dependency.kind == Kind::Dev { "dev-depend" } else { "depend" };
             breach(format!("{} may not {verb} on {} ({reason})", rule.package, dependency.package));
-        } else if rule.folder == "core" {
-            core_feature_breach(dependency).into_iter().for_each(&mut breach);
+        } else if let Some(pure) = Pure::find(rule.folder) {
+            pure.feature_breach(dependency).into_iter().for_each(&mut breach);
         }
     }
 }
@@ -148,27 +201,9 @@ fn outside_refusal(from: &Rule, dependency: &Dependency) -> Option<String> {
         Some(NOT_IN_TABLE.to_owned())
     } else if name == "rusqlite" && from.folder != "store" {
         Some(STORE_OPENS_THE_DATABASE.to_owned())
-    } else if from.folder == "core" && dependency.kind != Kind::Dev && !CORE_MAY_USE.contains(&name) {
-        Some(format!("core cannot do i/o: from outside it uses only {}", CORE_MAY_USE.join(", ")))
     } else {
-        None
-    }
-}
-
-/// For a dependency that core may have: whether it comes with the standard library all the same.
-fn core_feature_breach(dependency: &Dependency) -> Option<String> {
-    let name = &dependency.package;
-    let remedy = "core is without std: write default-features = false where its version stands";
-    if dependency.kind == Kind::Dev {
-        None
-    } else if dependency.default_features {
-        Some(format!("tribunal-core depends on {name} with default features on ({remedy})"))
-    } else {
-        let loud =
-            dependency.features.iter().find(|feature| ["std", "default"].contains(&feature.as_str()))?;
-        Some(format!(
-            "tribunal-core depends on {name} with feature {loud:?} (core is without std: take it out)"
-        ))
+        let pure = Pure::find(from.folder).filter(|_| dependency.kind != Kind::Dev)?;
+        (!pure.may_use.contains(&name)).then(|| pure.refusal())
     }
 }
 
@@ -180,18 +215,29 @@ fn check_sources(tree: &Tree, breaches: &mut Vec<Breach>) {
                 breach(line, "`unsafe` outside of crates/supervise (supervise holds the only `unsafe`)");
             }
         }
-        if source.path.starts_with("crates/core/") {
-            for line in tokens::lines_with(&source.tokens, &["extern", "crate", "std"]) {
-                breach(line, "`extern crate std` in core (core cannot do i/o, not even in its tests)");
-            }
+    }
+    for pure in PURE {
+        check_purity(pure, tree, breaches);
+    }
+}
+
+fn check_purity(pure: &Pure, tree: &Tree, breaches: &mut Vec<Breach>) {
+    let (folder, root_file) = (pure.folder, pure.root_file());
+    let inside = format!("crates/{folder}/");
+    for source in tree.sources.iter().filter(|source| source.path.starts_with(&inside)) {
+        for line in tokens::lines_with(&source.tokens, &["extern", "crate", "std"]) {
+            let message =
+                format!("`extern crate std` in {folder} ({folder} cannot do i/o, not even in its tests)");
+            breaches.push(Breach::at_line(&source.path, line, message));
         }
         let without_std = || source.syntax.attrs.iter().any(|attribute| attribute.path().is_ident("no_std"));
-        if source.path == CORE_LIB && !without_std() {
-            breaches.push(Breach::in_file(CORE_LIB, "`#![no_std]` is missing (core cannot do i/o)"));
+        if source.path == root_file && !without_std() {
+            let message = format!("`#![no_std]` is missing ({folder} cannot do i/o)");
+            breaches.push(Breach::in_file(&root_file, message));
         }
     }
-    let core = |path: &String| path == "crates/core/Cargo.toml";
-    if tree.files.iter().any(core) && !tree.files.iter().any(|path| path == CORE_LIB) {
-        breaches.push(Breach::in_file(CORE_LIB, "this file is missing (it says `#![no_std]`)"));
+    let has = |wanted: &str| tree.files.iter().any(|path| path == wanted);
+    if has(&format!("{inside}Cargo.toml")) && !has(&root_file) {
+        breaches.push(Breach::in_file(&root_file, "this file is missing (it says `#![no_std]`)"));
     }
 }

@@ -26,6 +26,10 @@ fn an_untouched_copy_has_no_breach() -> Result<()> {
 const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("core", "store", "core decides, and depends on nothing of ours"),
     ("core", "agents", "core decides, and depends on nothing of ours"),
+    ("core", "guard", "core decides, and depends on nothing of ours"),
+    ("guard", "core", "guard judges words, and depends on nothing of ours"),
+    ("guard", "agents", "guard judges words, and depends on nothing of ours"),
+    ("agents", "guard", "agents translates for core, starts nothing and keeps nothing"),
     ("agents", "bmad", "agents translates for core, starts nothing and keeps nothing"),
     ("agents", "store", "agents translates for core, starts nothing and keeps nothing"),
     ("agents", "supervise", "agents translates for core, starts nothing and keeps nothing"),
@@ -70,7 +74,7 @@ fn each_forbidden_arrow_is_found_in_every_kind_of_table() -> Result<()> {
 #[test]
 fn every_crate_may_dev_depend_on_the_testkit() -> Result<()> {
     let line = "tribunal-testkit = { path = \"../testkit\" }";
-    for from in ["core", "bmad", "agents", "supervise", "store", "report", "runner", "cli"] {
+    for from in ["core", "guard", "bmad", "agents", "supervise", "store", "report", "runner", "cli"] {
         let file = format!("crates/{from}/Cargo.toml");
         expect(&[Edit::Line(&file, "target.'cfg(xtask-test)'.dev-dependencies", line)], &[])?;
     }
@@ -139,6 +143,20 @@ fn core_stays_without_io() -> Result<()> {
         )],
         &[&format!("crates/core/src/rules/menu.rs:3: {std}")],
     )
+}
+
+#[test]
+fn guard_stays_without_io_and_uses_nothing() -> Result<()> {
+    let guard = |line| Edit::Line("crates/guard/Cargo.toml", "dependencies", line);
+    let found = "crates/guard/Cargo.toml: tribunal-guard may not depend on serde \
+                 (guard cannot do i/o: it uses nothing from outside)";
+    expect(&[guard(r#"serde = { version = "1", default-features = false }"#)], &[found])?;
+    let tests = Edit::Line("crates/guard/Cargo.toml", "dev-dependencies", r#"insta = "1""#);
+    expect(&[tests], &[])?;
+    let missing = "crates/guard/src/lib.rs: `#![no_std]` is missing (guard cannot do i/o)";
+    expect(&[Edit::File("crates/guard/src/lib.rs", "//! Says `#![no_std]`.\n")], &[missing])?;
+    let std = "crates/guard/src/extra.rs:1: `extern crate std` in guard (guard cannot do i/o, not even in its tests)";
+    expect(&[Edit::File("crates/guard/src/extra.rs", "extern crate std;\n")], &[std])
 }
 
 #[test]
@@ -240,7 +258,7 @@ fn package(folder: &str) -> String {
     if folder == "cli" { "tribunal".to_owned() } else { format!("tribunal-{folder}") }
 }
 
-/// The real manifests in a temporary folder, with a stub for core's library.
+/// The real manifests in a temporary folder, with stubs for the libraries that are without std.
 fn copy() -> Result<TempDir> {
     let (from, to) = (root(), tempfile::tempdir()?);
     write(&to.path().join("Cargo.toml"), &fs::read_to_string(from.join("Cargo.toml"))?)?;
@@ -250,7 +268,9 @@ fn copy() -> Result<TempDir> {
             write(&to.path().join("crates").join(entry.file_name()).join("Cargo.toml"), &manifest)?;
         }
     }
-    write(&to.path().join("crates/core/src/lib.rs"), "//! A stub.\n#![no_std]\n")?;
+    for pure in ["core", "guard"] {
+        write(&to.path().join("crates").join(pure).join("src/lib.rs"), "//! A stub.\n#![no_std]\n")?;
+    }
     Ok(to)
 }
 

@@ -210,14 +210,6 @@ impl Command {
             Command::Missing { .. } => None,
         }
     }
-
-    /// The file it comes from.
-    pub fn file(&self) -> Option<&str> {
-        match self {
-            Command::Slash { file, .. } | Command::Text { file, .. } => Some(file),
-            Command::Missing { .. } => None,
-        }
-    }
 }
 
 /// How a client, as Tribunal calls it (`claude-code`, `codex`), runs a step in this project.
@@ -479,6 +471,6 @@ mod tests {
         let text = Command::Text { prompt: "Read f.".into(), file: "f".into() };
         assert_eq!(text.prompt("Story file: a.md"), Some("Read f.\n\nStory file: a.md".into()));
         let missing = Command::Missing { why: String::new(), instead: String::new() };
-        assert_eq!((missing.prompt("x"), missing.file()), (None, None));
+        assert_eq!(missing.prompt("x"), None);
     }
 }

@@ -321,13 +321,6 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The items that nobody is done with.
-impl Ledger {
-    pub fn open(&self) -> impl Iterator<Item = &Item> {
-        self.items.iter().filter(|item| !item.done)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -77,10 +77,6 @@ impl Documents {
         self.first(Kind::Prd)
     }
 
-    pub fn architecture(&self) -> Option<&Document> {
-        self.first(Kind::Architecture)
-    }
-
     pub fn ux(&self) -> Option<&Document> {
         self.first(Kind::Ux)
     }
@@ -91,10 +87,6 @@ impl Documents {
 
     pub fn readiness(&self) -> Option<&Document> {
         self.first(Kind::Readiness)
-    }
-
-    pub fn deferred(&self) -> Option<&Document> {
-        self.first(Kind::Deferred)
     }
 }
 

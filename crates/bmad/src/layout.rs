@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::{
     config,
     manifest::{self, Manifest, Module},
-    problem::Problem,
+    problem::{Problem, rules},
     shelf::{self, Shelf},
 };
 
@@ -33,8 +33,6 @@ pub enum Era {
 }
 
 impl Era {
-    pub const ALL: [Era; 6] = [Era::A, Era::B, Era::C1, Era::C2, Era::C3, Era::D];
-
     /// The versions it stands for.
     pub fn versions(self) -> &'static str {
         match self {
@@ -157,7 +155,8 @@ pub fn read(shelf: &dyn Shelf) -> Layout {
     by_version(&mut layout, &path);
     layout.by_files = by_files(shelf, root, &layout.clients, &mut layout.reasons);
     layout.era = layout.by_version.or(layout.by_files);
-    disagreement(&mut layout, (root, &path), manifest.line);
+    let read_from = ManifestPlace { path: &path, line: manifest.line };
+    disagreement(&mut layout, root, &read_from);
     layout
 }
 
@@ -179,7 +178,7 @@ fn manifest_of(shelf: &dyn Shelf, root: &str, layout: &mut Layout) -> Manifest {
             if layout.problems.is_empty() {
                 let what = "there is no manifest, though BMAD's folder is there";
                 layout.problems.push(
-                    Problem::warning("manifest-missing", &path, what)
+                    Problem::warning(rules::MANIFEST_MISSING, &path, what)
                         .why("the version was told by the files that are there")
                         .todo("run BMAD's installer again"),
                 );
@@ -257,7 +256,14 @@ fn by_files(shelf: &dyn Shelf, root: &str, clients: &[Client], reasons: &mut Vec
     found.map(|(era, _)| era)
 }
 
-fn disagreement(layout: &mut Layout, (root, path): (&str, &str), line: Option<usize>) {
+/// Where the manifest says its version.
+struct ManifestPlace<'p> {
+    path: &'p str,
+    line: Option<usize>,
+}
+
+fn disagreement(layout: &mut Layout, root: &str, manifest: &ManifestPlace<'_>) {
+    let path = manifest.path;
     if let (Some(said), Some(seen)) = (layout.by_version, layout.by_files)
         && said != seen
     {
@@ -269,14 +275,14 @@ fn disagreement(layout: &mut Layout, (root, path): (&str, &str), line: Option<us
         let mut problem = Problem::warning("layout-disagrees", path, what)
             .why("an update that was not finished looks like this; commands are taken from what is there")
             .todo("run BMAD's installer again for the clients you use");
-        problem.line = line;
+        problem.line = manifest.line;
         layout.problems.push(problem);
     }
     if layout.era.is_none() {
         // This says it all.
         layout
             .problems
-            .retain(|problem| !["manifest-missing", "manifest-no-version"].contains(&problem.rule));
+            .retain(|problem| ![rules::MANIFEST_MISSING, rules::MANIFEST_NO_VERSION].contains(&problem.rule));
         let what = "BMAD is installed, and neither its version nor its files tell which one";
         let problem = Problem::warning("layout-unknown", path, what)
             .why("which commands run its workflows is not known");
@@ -398,9 +404,14 @@ mod tests {
 
     #[test]
     fn every_era_is_told_by_its_files_alone_and_by_its_version() {
-        for (era, version) in
-            Era::ALL.into_iter().zip(["6.0.0-alpha.22", "6.0.4", "6.1.0", "6.3.0", "6.10.0", "6.12.0"])
-        {
+        for (era, version) in [
+            (Era::A, "6.0.0-alpha.22"),
+            (Era::B, "6.0.4"),
+            (Era::C1, "6.1.0"),
+            (Era::C2, "6.3.0"),
+            (Era::C3, "6.10.0"),
+            (Era::D, "6.12.0"),
+        ] {
             let mut shelf = Kept::with(files(era));
             assert_eq!(read(&shelf).by_files, Some(era));
             shelf.put("_bmad/_config/manifest.yaml", &manifest(version));

@@ -5,7 +5,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{problem::Problem, yaml};
+use crate::{
+    problem::{Problem, rules},
+    yaml,
+};
 
 /// What the installer wrote down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +69,7 @@ pub fn read(path: &str, text: &str) -> Manifest {
     if manifest.version.is_none() {
         manifest.problems.push(
             Problem::warning(
-                "manifest-no-version",
+                rules::MANIFEST_NO_VERSION,
                 path,
                 "it does not say which version of BMAD is installed",
             )

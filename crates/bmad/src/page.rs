@@ -67,11 +67,6 @@ impl<'t> Line<'t> {
     pub fn is_prose(&self) -> bool {
         self.kind == Kind::Prose
     }
-
-    /// Its bytes, without the line's end.
-    pub fn span(&self) -> Range<usize> {
-        self.start..self.start + self.text.len()
-    }
 }
 
 impl<'t> Page<'t> {
@@ -116,11 +111,6 @@ impl<'t> Page<'t> {
         let first = self.text.find('\n');
         if first.is_some_and(|at| self.text[..at].ends_with('\r')) { "\r\n" } else { "\n" }
     }
-
-    /// The byte behind a line and its end.
-    pub fn behind(&self, index: usize) -> usize {
-        self.lines.get(index + 1).map_or(self.text.len(), |next| next.start)
-    }
 }
 
 /// A title's words in lower case, without numbering, marks of emphasis and a colon at the end.
@@ -149,11 +139,6 @@ pub fn spliced(text: &str, edits: &[(Range<usize>, String)]) -> String {
     }
     out.push_str(&text[at..]);
     out
-}
-
-/// The column of a byte, counted in characters from 1.
-pub fn column(line: &str, byte: usize) -> usize {
-    line.char_indices().take_while(|(at, _)| *at < byte).count() + 1
 }
 
 /// Lines as `str::lines` has them, a byte order mark left out of the first.
@@ -390,9 +375,10 @@ mod tests {
         fn every_byte_stands_in_one_line(text in "(?s)(\u{feff})?([-# `~a<!>\r\n]|---\n|```\n|<!--|-->){0,40}") {
             let page = Page::of(&text);
             for (index, line) in page.lines.iter().enumerate() {
-                prop_assert_eq!(&text[line.span()], line.text);
+                let end = line.start + line.text.len();
+                prop_assert_eq!(&text[line.start..end], line.text);
                 prop_assert_eq!(line.number, index + 1);
-                prop_assert!(page.behind(index) >= line.span().end);
+                prop_assert!(page.lines.get(index + 1).is_none_or(|next| next.start >= end));
             }
             let joined: usize = page.lines.iter().map(|line| line.text.trim_end_matches('\r').len()).sum();
             prop_assert!(joined <= text.len());

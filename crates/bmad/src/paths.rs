@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::{
     problem::Problem,
-    shelf::{self, Shelf},
     yaml::{self, Node},
 };
 
@@ -165,11 +164,6 @@ fn need_of(workflow: &Node) -> Need {
 }
 
 impl Track {
-    /// Stops whose file is not there.
-    pub fn lost(&self, shelf: &dyn Shelf) -> Vec<&Stop> {
-        self.stops.iter().filter(|stop| !stop.file.is_empty() && !shelf::has(shelf, &stop.file)).collect()
-    }
-
     /// What can run now: what is neither done nor skipped, up to and with the first that is required.
     pub fn next(&self, status: &Status) -> Vec<&Stop> {
         let mut next = Vec::new();
@@ -215,7 +209,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::shelf::Kept;
 
     const PATH: &str = "track: bmad-method\nfield_type: greenfield\nphases:\n  - phase: 1\n    workflows:\n      - id: storm\n\
         \x20       exec: \"{project-root}/_bmad/s.md\"\n        optional: true\n\
@@ -238,12 +231,6 @@ mod tests {
         2 last Recommended  19
         "#);
         assert_eq!(track.problems.len(), 1);
-        let lost = track
-            .lost(&Kept::with([("_bmad/s.md", "")]))
-            .iter()
-            .map(|stop| stop.id.clone())
-            .collect::<Vec<_>>();
-        assert_eq!(lost, ["prd"]);
     }
 
     #[test]

@@ -20,6 +20,19 @@ pub enum Weight {
     Error,
 }
 
+/// Rules that code asks for, each spelt once. What only people read stands where it is found.
+pub mod rules {
+    pub const EPIC_EMPTY: &str = "epic-empty";
+    pub const EPIC_NUMBER_MISSING: &str = "epic-number-missing";
+    pub const MANIFEST_MISSING: &str = "manifest-missing";
+    pub const MANIFEST_NO_VERSION: &str = "manifest-no-version";
+    pub const READINESS_NOT_READY: &str = "readiness-not-ready";
+    pub const STORY_NO_CRITERIA: &str = "story-no-criteria";
+    pub const STORY_NUMBER_MISSING: &str = "story-number-missing";
+    pub const STORY_STATUS_DIFFERS: &str = "story-status-differs";
+    pub const VERDICT_MISSING: &str = "verdict-missing";
+}
+
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {

@@ -170,11 +170,11 @@ pub fn weight(task: &str) -> (Weight, Vec<String>) {
         .collect();
     let suggestion =
         tier::suggest(&tier::Task { words: task, ..tier::Task::default() }, &tier::Levels::default());
-    // Without a word that tells, the suggestion is nothing but a default.
-    let told = suggestion.reasons.iter().any(|reason| reason.contains("tier"));
+    // A default says nothing about this task.
     match suggestion.tier {
-        3.. if told => reasons.push((Weight::Complex, suggestion.reasons.join("; "))),
-        2 if told => reasons.push((Weight::Medium, suggestion.reasons.join("; "))),
+        _ if suggestion.is_default => {}
+        3.. => reasons.push((Weight::Complex, suggestion.reasons.join("; "))),
+        2 => reasons.push((Weight::Medium, suggestion.reasons.join("; "))),
         _ => {}
     }
     let words = tokens(task).len();

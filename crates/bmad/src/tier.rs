@@ -37,6 +37,9 @@ pub struct Suggestion {
     /// `BMad Method` for 0 to 2, `Enterprise Method` above.
     pub method: &'static str,
     pub reasons: Vec<String>,
+    /// Nothing told how big the task is: the tier is the usual one.
+    #[serde(skip)]
+    pub is_default: bool,
 }
 
 /// What tells a level: its words, and how many stories it has.
@@ -147,11 +150,12 @@ pub fn suggest(task: &Task<'_>, levels: &Levels) -> Suggestion {
         reasons.push(format!("the last three choices in this project were tier {usual}"));
         tier = usual;
     }
-    if reasons.is_empty() {
+    let is_default = reasons.is_empty();
+    if is_default {
         reasons.push(format!("nothing tells how big it is; {DEFAULT} is the usual one"));
     }
     let method = if tier <= 2 { "BMad Method" } else { "Enterprise Method" };
-    Suggestion { tier, method, reasons }
+    Suggestion { tier, method, reasons, is_default }
 }
 
 /// The tier most of whose words are there, of equals the higher.
@@ -227,7 +231,7 @@ mod tests {
     use super::*;
 
     fn drawn(task: &Task<'_>, levels: &Levels) -> String {
-        let Suggestion { tier, method, reasons } = suggest(task, levels);
+        let Suggestion { tier, method, reasons, .. } = suggest(task, levels);
         format!("{tier} {method}: {}", reasons.join("; "))
     }
 
@@ -252,6 +256,15 @@ mod tests {
         let levels = Levels::default();
         let lines: Vec<String> = all.iter().map(|task| drawn(task, &levels)).collect();
         insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn a_default_is_told_from_a_suggestion() {
+        let is_default = |task: &Task<'_>| suggest(task, &Levels::default()).is_default;
+        assert!(is_default(&Task::default()));
+        assert!(is_default(&Task { words: "the last tier of the cake", ..Task::default() }));
+        assert!(!is_default(&Task { words: "dashboard", ..Task::default() }));
+        assert!(!is_default(&Task { stories: Some(7), ..Task::default() }));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use ::toml::de::{DeTable, DeValue};
 
-use crate::yaml::{Broken, Entry, Form, Node};
+use crate::yaml::{Broken, BrokenKind, Entry, Form, Node};
 
 /// Everything that could be read, and what could not.
 pub fn parse(text: &str) -> (Node, Vec<Broken>) {
@@ -19,6 +19,7 @@ pub fn parse(text: &str) -> (Node, Vec<Broken>) {
             Broken {
                 line: at.map(|(line, _)| line),
                 column: at.map(|(_, column)| column),
+                kind: BrokenKind::Syntax,
                 what: format!("this is no TOML: {first}"),
             }
         })

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     page::{Kind, Line, Page, plain},
-    problem::Problem,
+    problem::{Problem, rules},
     yaml::{self, Node},
 };
 
@@ -341,7 +341,7 @@ fn is_written(text: &str) -> bool {
 fn reading<V>(path: &str, stated: Option<Stated<V>>, wanted: &str) -> Reading<V> {
     let mut problems = Vec::new();
     if stated.is_none() {
-        let problem = Problem::warning("verdict-missing", path, "the report states no verdict");
+        let problem = Problem::warning(rules::VERDICT_MISSING, path, "the report states no verdict");
         problems.push(problem.why("it counts as not done").todo(format!("it has to state {wanted}")));
     }
     Reading { stated, problems }

@@ -7,7 +7,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
-use serde_saphyr::{DuplicateKeyPolicy, Location, NonFiniteFloatPolicy, Spanned};
+use serde_saphyr::{DuplicateKeyPolicy, Error, Location, NonFiniteFloatPolicy, Spanned};
 
 /// One value of a file and where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,19 @@ pub struct Entry {
 pub struct Broken {
     pub line: Option<usize>,
     pub column: Option<usize>,
+    pub kind: BrokenKind,
+    /// For people.
     pub what: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenKind {
+    /// A key stands twice in one map.
+    DuplicateKey,
+    /// More documents than one.
+    SecondDocument,
+    /// Anything else that cannot be read.
+    Syntax,
 }
 
 pub fn parse(text: &str) -> Result<Node, Broken> {
@@ -58,11 +70,8 @@ pub fn parse(text: &str) -> Result<Node, Broken> {
         // A board of 10 MB is still one; what aliases may do stays as narrow as it is.
         budget: serde_saphyr::budget! { max_events: 4_000_000, max_nodes: 2_000_000 },
     };
-    let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|cause| Broken {
-        line: cause.location().and_then(|at| line_of(&at)),
-        column: cause.location().and_then(|at| column_of(&at)),
-        what: plain(&cause.without_snippet().to_string()),
-    })?;
+    let raw: Spanned<Raw> =
+        serde_saphyr::from_str_with_options(text, options).map_err(|cause| broken(&cause))?;
     Ok(node(text, raw))
 }
 
@@ -74,18 +83,27 @@ fn column_of(at: &Location) -> Option<usize> {
     usize::try_from(at.column()).ok().filter(|column| *column > 0)
 }
 
+fn broken(cause: &Error) -> Broken {
+    let cause = cause.without_snippet();
+    let (kind, what) = match cause {
+        Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().unwrap_or("?");
+            (BrokenKind::DuplicateKey, format!("`{key}` stands here for the second time"))
+        }
+        Error::MultipleDocuments { .. } => {
+            (BrokenKind::SecondDocument, "a second document begins here (`---`); one is read".into())
+        }
+        other => (BrokenKind::Syntax, plain(&other.to_string())),
+    };
+    let at = cause.location();
+    Broken { line: at.and_then(|at| line_of(&at)), column: at.and_then(|at| column_of(&at)), kind, what }
+}
+
 /// What the parser saw, in our words where they are plainer.
 fn plain(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
     // The position is named apart.
     let first = first.split(" at line ").next().unwrap_or(first).trim_start_matches("error: ");
-    if let Some(rest) = first.strip_prefix("duplicate mapping key: ") {
-        let key = rest.split(", set ").next().unwrap_or(rest);
-        return format!("`{key}` stands here for the second time");
-    }
-    if first.starts_with("multiple YAML documents") {
-        return "a second document begins here (`---`); one is read".into();
-    }
     if first.starts_with("mapping values are not allowed") {
         return "this is no YAML: a key stands where none can; look at the indentation and at quotes".into();
     }
@@ -103,7 +121,9 @@ fn node(text: &str, raw: Spanned<Raw>) -> Node {
         // The parser has made a number or a truth value of it; people want to read what they wrote.
         Raw::Typed(typed) => Form::Scalar(slice(text, &raw.defined).unwrap_or(typed)),
         Raw::List(items) => Form::List(items.into_iter().map(|item| node(text, item)).collect()),
-        Raw::Map(entries) => Form::Map(entries.into_iter().map(|pair| entry(text, pair)).collect()),
+        Raw::Map(entries) => {
+            Form::Map(entries.into_iter().map(|(key, value)| entry(text, key, value)).collect())
+        }
     };
     Node { line, column, form, span }
 }
@@ -115,7 +135,7 @@ fn plain_word(text: &str, at: &Location) -> Option<String> {
     Some(piece.trim().to_string()).filter(|piece| is_plain && !piece.is_empty())
 }
 
-fn entry(text: &str, (key, value): (Spanned<Raw>, Spanned<Raw>)) -> Entry {
+fn entry(text: &str, key: Spanned<Raw>, value: Spanned<Raw>) -> Entry {
     let line = line_of(&key.referenced).unwrap_or(1);
     let column = column_of(&key.referenced).unwrap_or(1);
     let key = match node(text, key).form {
@@ -300,6 +320,16 @@ mod tests {
         .c@4.m@6: 2 (6)
         .c@4.n@5: 1.50 (5)
         ");
+    }
+
+    #[test]
+    fn what_is_broken_has_a_kind_whatever_its_words_are() {
+        let kind = |text: &str| parse(text).expect_err(text).kind;
+        assert_eq!(kind("a: 1\na: 2\n"), BrokenKind::DuplicateKey);
+        assert_eq!(kind("? [a]\n: 1\n? [a]\n: 2\n"), BrokenKind::DuplicateKey);
+        assert_eq!(kind("a: 1\n---\na: 2\n"), BrokenKind::SecondDocument);
+        assert_eq!(kind("a: *for the second time\n"), BrokenKind::Syntax);
+        assert_eq!(kind("a: [\n"), BrokenKind::Syntax);
     }
 
     #[test]

@@ -44,7 +44,6 @@ pub mod sizing;
 pub mod stamp;
 pub mod subject;
 pub mod text;
-pub mod tool_guard;
 pub mod tracker;
 pub mod view;
 pub mod waves;

@@ -9,7 +9,7 @@ use tribunal_core::{
     event::{Entry, Event},
     ids::{Hash, Key},
     limits::Usage,
-    settings::Settings,
+    settings::{DriverSpec, Settings},
 };
 
 /// One call, from its start to its reply.
@@ -20,6 +20,8 @@ pub struct Call<'a> {
     pub task: &'a Task,
     /// `command`, `replay`, …: how the agent is spoken to.
     pub driver: String,
+    /// A script is played instead of an agent: nobody gets the text.
+    pub is_script: bool,
     /// Whose model was asked: who got the text.
     pub provider: String,
     /// Which one, as far as it was set.
@@ -32,9 +34,9 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Who got the text. A script is played here: nobody did.
+    /// Who got the text.
     pub fn vendor(&self) -> &str {
-        if self.driver == "replay" { "nobody" } else { &self.provider }
+        if self.is_script { "nobody" } else { &self.provider }
     }
 
     /// What the agent was sent. None: it is not answered, or never started.
@@ -81,6 +83,7 @@ pub fn calls(entries: &[Entry]) -> Vec<Call<'_>> {
                     stretch: *stretch,
                     task,
                     driver: driver(settings, task),
+                    is_script: is_script(settings, task),
                     provider: settings.map_or("", |settings| settings.provider(&task.agent)).to_string(),
                     model: settings.and_then(|settings| model(settings, task)),
                     asked: entry.seq,
@@ -116,6 +119,8 @@ fn model(settings: &Settings, task: &Task) -> Option<String> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     pub vendor: String,
+    /// Nobody: these calls were played from a script.
+    pub is_script: bool,
     /// Calls of which the text is known.
     pub prompts: u32,
     /// Texts that are still kept.
@@ -130,8 +135,10 @@ pub fn by_vendor<'a, 'b>(
 ) -> Vec<(Sent, Vec<&'a Call<'b>>)> {
     let mut all: Vec<(Sent, Vec<&Call<'_>>)> = Vec::new();
     for call in calls {
-        let at = all.iter().position(|(sent, _)| sent.vendor == call.vendor()).unwrap_or_else(|| {
-            all.push((Sent { vendor: call.vendor().to_string(), ..Sent::default() }, Vec::new()));
+        let same = |sent: &Sent| sent.vendor == call.vendor() && sent.is_script == call.is_script;
+        let at = all.iter().position(|(sent, _)| same(sent)).unwrap_or_else(|| {
+            let (vendor, is_script) = (call.vendor().to_string(), call.is_script);
+            all.push((Sent { vendor, is_script, ..Sent::default() }, Vec::new()));
             all.len() - 1
         });
         let (sent, of_vendor) = &mut all[at];
@@ -141,6 +148,11 @@ pub fn by_vendor<'a, 'b>(
         of_vendor.push(call);
     }
     all
+}
+
+fn is_script(settings: Option<&Settings>, task: &Task) -> bool {
+    let agent = settings.and_then(|settings| settings.agent(&task.agent));
+    agent.is_some_and(|agent| matches!(agent.driver, DriverSpec::Replay { .. }))
 }
 
 /// The driver's name as it stands in the journal, so that drivers of other builds have one too.

@@ -27,7 +27,7 @@ use crate::{
     clean, escaped,
     rulings::Rulings,
     session,
-    style::{Screen, Style},
+    style::{Screen, Sign, Style},
     words,
 };
 use challenge::Sitting;
@@ -111,8 +111,8 @@ impl<W: Write> Lines<W> {
         self.line(0, &about)
     }
 
-    fn seat(&mut self, mark: (Style, &str), name: &str, text: &str) -> io::Result<()> {
-        let mark = self.screen.paint(mark.0, mark.1);
+    fn seat(&mut self, sign: Sign, name: &str, text: &str) -> io::Result<()> {
+        let mark = self.screen.paint(sign.style, sign.mark);
         let text = self.screen.fit(19, text);
         self.line(2, &format!("{mark} {name:<14}{text}"))
     }
@@ -175,14 +175,15 @@ impl<W: Write> Lines<W> {
             }
             Event::SeatAnswered { role, agent, raised, .. } => {
                 let text = words::raised(*raised) + &self.by(agent);
-                self.seat((Style::Good, "✓"), role.as_str(), &text)
+                self.seat(Sign::DONE, role.as_str(), &text)
             }
             Event::SeatIncomplete { role, fault, .. } => {
-                self.seat((Style::Bad, "✗"), role.as_str(), &format!("incomplete: {fault}"))
+                self.seat(Sign::FAILED, role.as_str(), &format!("incomplete: {fault}"))
             }
-            Event::ChallengerAnswered { key, agent, silent, fault, .. } => {
-                self.challenger(key, agent, (fault.as_ref(), silent))
-            }
+            Event::ChallengerAnswered { key, agent, silent, fault, .. } => match fault {
+                Some(fault) => self.challenger_incomplete(key, fault),
+                None => self.challenger_answered(key, agent, silent),
+            },
             Event::FindingRuled { finding, .. } => self.ruled(*finding),
             Event::DecisionPosted { decision } if matches!(decision.about, About::Disputed { .. }) => {
                 self.disputed(decision)
@@ -404,11 +405,11 @@ impl<W: Write> Lines<W> {
                     (why, _) => format!("asked once more: {why}"),
                 };
                 let name = self.sitting.name(key).unwrap_or_else(|| brief.role.to_string());
-                self.seat((Style::Warn, "↻"), &name, &text)
+                self.seat(Sign::AGAIN, &name, &text)
             }
             Effect::Ask(AskAgent { task: Task { brief, .. } }) if key.is_after_wait() => {
                 let name = self.sitting.name(key).unwrap_or_else(|| brief.role.to_string());
-                self.seat((Style::Warn, "↻"), &name, "asked again: the usage limit should have passed")
+                self.seat(Sign::AGAIN, &name, "asked again: the usage limit should have passed")
             }
             _ => Ok(()),
         }

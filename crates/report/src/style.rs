@@ -32,6 +32,19 @@ pub enum Style {
     Run(usize),
 }
 
+/// A sign before a line, in its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sign {
+    pub style: Style,
+    pub mark: &'static str,
+}
+
+impl Sign {
+    pub const DONE: Sign = Sign { style: Style::Good, mark: "✓" };
+    pub const FAILED: Sign = Sign { style: Style::Bad, mark: "✗" };
+    pub const AGAIN: Sign = Sign { style: Style::Warn, mark: "↻" };
+}
+
 /// Cyan, magenta, blue; then the same, bright.
 const RUNS: [&str; 6] = ["36", "35", "34", "96", "95", "94"];
 

@@ -7,6 +7,7 @@ use tribunal_core::{
     event::Summary,
     finding::{Dismissal, Evidence, Finding, Status},
     ids::{FindingId, Hash},
+    reason::Outcome,
     stamp::Stamp,
     tracker,
     view::{Phase, RunView},
@@ -28,14 +29,41 @@ pub struct Standing<'a> {
 }
 
 impl Standing<'_> {
+    pub fn state(&self) -> RunState {
+        match (&self.view.phase, self.live) {
+            (Phase::Running, true) => RunState::Running,
+            (Phase::Running, false) => RunState::Died,
+            (Phase::Parked(summary) | Phase::Finished(summary), _) => {
+                summary.outcome.map_or(RunState::Stopped, RunState::Ended)
+            }
+        }
+    }
+
     /// One word for where the run stands.
     pub fn word(&self) -> &'static str {
-        match (&self.view.phase, self.live) {
-            (Phase::Running, true) => "running",
-            (Phase::Running, false) => "died",
-            (Phase::Parked(summary) | Phase::Finished(summary), _) => {
-                summary.outcome.map_or("stopped", |outcome| outcome.as_str())
-            }
+        self.state().as_str()
+    }
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    Running,
+    /// The journal does not end, and no process works on it.
+    Died,
+    /// It was stopped before it came to an outcome.
+    Stopped,
+    /// It ended, or waits, with this outcome.
+    Ended(Outcome),
+}
+
+impl RunState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunState::Running => "running",
+            RunState::Died => "died",
+            RunState::Stopped => "stopped",
+            RunState::Ended(outcome) => outcome.as_str(),
         }
     }
 }
@@ -74,11 +102,13 @@ fn run_of(view: &RunView) -> String {
 }
 
 fn style_of(standing: &Standing<'_>) -> Style {
-    match standing.word() {
-        "resolved" => Style::Good,
-        "waiting" | "stopped" => Style::Warn,
-        "running" => Style::Bold,
-        _ => Style::Bad,
+    match standing.state() {
+        RunState::Ended(Outcome::Resolved) => Style::Good,
+        RunState::Ended(Outcome::Waiting) | RunState::Stopped => Style::Warn,
+        RunState::Running => Style::Bold,
+        RunState::Died | RunState::Ended(Outcome::Halted | Outcome::Failed | Outcome::Cancelled) => {
+            Style::Bad
+        }
     }
 }
 
@@ -123,7 +153,7 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
         let _ = writeln!(out, "  tracker: {}", escaped(tracker));
     }
     let mut steps = crate::next_steps(view, &screen.program);
-    if standing.word() == "died" {
+    if standing.state() == RunState::Died {
         steps.insert(0, format!("{} resume {run}", screen.program));
     }
     for (index, step) in steps.iter().enumerate() {
@@ -213,7 +243,7 @@ pub fn sent(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>, screen: &S
     for (sent, calls) in by_vendor(calls, bytes) {
         let gap = if out.is_empty() { "" } else { "\n" };
         let vendor = match sent.vendor.as_str() {
-            "nobody" => "nobody: played from a script".to_string(),
+            _ if sent.is_script => "nobody: played from a script".to_string(),
             "" => "unknown".to_string(),
             vendor => format!("to {}", clean(vendor)),
         };

@@ -203,7 +203,8 @@ impl Store {
         rows.into_iter().map(|row| self.entry(run, row)).collect()
     }
 
-    fn entry(&self, run: &RunId, (seq, body, blob): RawEntry) -> Result<Entry, StoreError> {
+    fn entry(&self, run: &RunId, raw: RawEntry) -> Result<Entry, StoreError> {
+        let RawEntry { seq, body, blob } = raw;
         let bytes = match (body, blob) {
             (Some(body), _) => body.into_bytes(),
             (None, Some(hash)) => self.blob(&Hash::new(hash))?,
@@ -269,7 +270,8 @@ impl Store {
         let mut statement = self.reader.prepare_cached(OUTLINE).map_err(|cause| self.database(cause))?;
         let rows = statement
             .query_map([], |row| {
-                Ok((RunId::new(row.get::<_, String>(0)?), (row.get(1)?, row.get(2)?, row.get(3)?)))
+                let raw = RawEntry { seq: row.get(1)?, body: row.get(2)?, blob: row.get(3)? };
+                Ok((RunId::new(row.get::<_, String>(0)?), raw))
             })
             .and_then(Iterator::collect::<rusqlite::Result<Vec<(RunId, RawEntry)>>>)
             .map_err(|cause| self.database(cause))?;
@@ -327,10 +329,15 @@ struct Envelope {
     at: Stamp,
 }
 
-type RawEntry = (u64, Option<String>, Option<String>);
+/// An entry as its row has it: the text itself or, where it is long, the hash of a blob.
+struct RawEntry {
+    seq: u64,
+    body: Option<String>,
+    blob: Option<String>,
+}
 
 fn raw_entry(row: &Row<'_>) -> rusqlite::Result<RawEntry> {
-    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    Ok(RawEntry { seq: row.get(0)?, body: row.get(1)?, blob: row.get(2)? })
 }
 
 /// A reader recovers what a killed writer left, so it opens for writing where it may and then writes nothing. A file in a

@@ -1,10 +1,9 @@
 //! Which files a tool call names, and which command it runs, client by client.
 //!
-//! Whether that is allowed is decided in `core`. A tool that is not known is taken for one that writes only if its name says so, and
+//! Whether that is allowed is decided in `guard`. A tool that is not known is taken for one that writes only if its name says so, and
 //! what cannot be read is nothing: a guard fails open.
 
 use serde_json::Value;
-use tribunal_core::tool_guard::ToolUse;
 
 use super::{HookClient, ToolCall};
 
@@ -18,17 +17,6 @@ pub struct Used {
     /// Where the command runs, if the call says so.
     pub folder: Option<String>,
     pub writes: bool,
-}
-
-impl Used {
-    pub fn tool_use(&self) -> ToolUse<'_> {
-        ToolUse {
-            tool: &self.tool,
-            paths: self.paths.clone(),
-            command: self.command.as_deref(),
-            writes: self.writes,
-        }
-    }
 }
 
 /// What the words of a tool's name say about it.

@@ -112,7 +112,7 @@ pub fn moved(text: &str, key: &Key, to: State, way: Way) -> Result<Moved, Refuse
     if from == to {
         return Ok(Moved { text: text.to_string(), moves: Vec::new() });
     }
-    if let (Way::Along, Some(why)) = (way, against(&board, key, (from, to))) {
+    if let (Way::Along, Some(why)) = (way, against(&board, key, from, to)) {
         return Err(Refused::Against { key: key.clone(), from, to, line: entry.line, why });
     }
     let mut moves = vec![Move { key: key.clone(), name: entry.name.clone(), from, to, line: entry.line }];
@@ -136,7 +136,7 @@ fn begun_epic(board: &Board, key: &Key, to: State) -> Option<Move> {
 }
 
 /// Why a move is not along the arrows; none: it is.
-pub fn against(board: &Board, key: &Key, (from, to): (State, State)) -> Option<Arrow> {
+fn against(board: &Board, key: &Key, from: State, to: State) -> Option<Arrow> {
     match (from, to) {
         (State::Story(from), State::Story(to)) => story_arrow(from, to),
         (State::Epic(from), State::Epic(to)) if to < from => Some(Arrow::Back),

@@ -120,13 +120,6 @@ impl Board {
         })
     }
 
-    pub fn story(&self, key: &StoryKey) -> Option<StoryStatus> {
-        match self.entry(&Key::Story(key.clone()))?.state? {
-            State::Story(state) => Some(state),
-            _ => None,
-        }
-    }
-
     /// Every epic that is named or has a story, in number order.
     pub fn epics(&self) -> BTreeSet<u32> {
         self.entries.iter().map(|entry| entry.key.epic()).collect()
@@ -187,7 +180,7 @@ fn conflict(path: &str, text: &str) -> Option<Problem> {
 }
 
 fn broken_board(path: &str, broken: &yaml::Broken) -> Problem {
-    let twice = broken.what.ends_with("for the second time");
+    let twice = broken.kind == yaml::BrokenKind::DuplicateKey;
     let rule = if twice { "board-duplicate-key" } else { "board-broken" };
     let why = if twice { "one of the two lines is wrong, and only a person knows which" } else { "" };
     let mut problem = Problem::error(rule, path, broken.what.clone()).why(why);

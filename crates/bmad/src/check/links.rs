@@ -23,8 +23,8 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
     for (path, text) in own.chain(stories) {
         let page = Page::of(text);
         inputs(material, path, &page, problems);
-        for (line, target) in links(&page) {
-            link(&anchors, path, (line, target), problems);
+        for found in links(&page) {
+            link(&anchors, path, found, problems);
         }
     }
 }
@@ -88,8 +88,14 @@ fn is_found(material: &Material<'_>, from: &str, said: &str) -> bool {
             .any(|document| document.paths().any(|path| path.rsplit('/').next() == Some(name)))
 }
 
-/// Every `[words](target)` in prose, with its line.
-fn links<'t>(page: &Page<'t>) -> Vec<(usize, &'t str)> {
+/// A `[words](target)` in prose.
+#[derive(Clone, Copy)]
+struct Link<'t> {
+    line: usize,
+    target: &'t str,
+}
+
+fn links<'t>(page: &Page<'t>) -> Vec<Link<'t>> {
     let mut found = Vec::new();
     for line in page.lines.iter().filter(|line| line.kind == LineKind::Prose && line.text.contains("](")) {
         let mut code = false;
@@ -100,7 +106,7 @@ fn links<'t>(page: &Page<'t>) -> Vec<(usize, &'t str)> {
             let target = behind.strip_prefix('(').filter(|_| !code && rest[at..].starts_with(']'));
             rest = match target.and_then(closed) {
                 Some((target, after)) => {
-                    found.push((line.number, target));
+                    found.push(Link { line: line.number, target });
                     after
                 }
                 None => behind,
@@ -116,7 +122,8 @@ fn closed(target: &str) -> Option<(&str, &str)> {
     Some((&target[..end], &target[end + 1..]))
 }
 
-fn link(anchors: &Anchors<'_, '_>, from: &str, (line, target): (usize, &str), problems: &mut Vec<Problem>) {
+fn link(anchors: &Anchors<'_, '_>, from: &str, link: Link<'_>, problems: &mut Vec<Problem>) {
+    let Link { line, target } = link;
     let target = target.trim();
     let target = match target.strip_prefix('<') {
         Some(inside) => inside.split('>').next().unwrap_or(inside),

@@ -25,7 +25,7 @@ use crate::{
     config::Config,
     documents::{Documents, Kind},
     layout::Layout,
-    problem::{Problem, Weight},
+    problem::{Problem, Weight, rules},
     retro,
     shelf::{self, Shelf},
 };
@@ -146,13 +146,15 @@ pub fn sort(problems: &mut Vec<Problem>) {
 fn weigh(material: &Material<'_>, step: Option<Step>, problems: &mut Vec<Problem>) {
     // Epics are designed before their stories are: a list without any is a step of the way.
     let undivided = !material.epics.epics.is_empty() && material.epics.stories().next().is_none();
-    problems.retain(|problem| !(undivided && problem.rule == "epic-empty"));
+    problems.retain(|problem| !(undivided && problem.rule == rules::EPIC_EMPTY));
     let due = material.due();
     for problem in problems {
         match problem.rule {
             // Stories are taken out and put off; their numbers stay free.
-            "story-number-missing" | "epic-number-missing" => problem.weight = Weight::Note,
-            "story-no-criteria" if step == Some(Step::DevStory) && due.contains(problem.path.as_str()) => {
+            rules::STORY_NUMBER_MISSING | rules::EPIC_NUMBER_MISSING => problem.weight = Weight::Note,
+            rules::STORY_NO_CRITERIA
+                if step == Some(Step::DevStory) && due.contains(problem.path.as_str()) =>
+            {
                 problem.weight = Weight::Error;
             }
             _ => {}

@@ -15,7 +15,7 @@ use crate::{
     documents::Kind,
     keys::{StoryKey, StoryStatus},
     layout::Era,
-    problem::Problem,
+    problem::{Problem, rules},
 };
 
 /// One thing a step needs.
@@ -84,7 +84,7 @@ pub(super) fn check(
     problems: &mut Vec<Problem>,
 ) -> (Vec<Missing>, Option<Suggestion>) {
     let gaps = gaps(material, step);
-    let refused = problems.iter().any(|problem| problem.rule == "readiness-not-ready");
+    let refused = problems.iter().any(|problem| problem.rule == rules::READINESS_NOT_READY);
     remarks(material, step, problems);
     let suggestion = match gaps.first() {
         Some(gap) => Some(first_of_all(material, gap)),

@@ -6,7 +6,7 @@ use crate::{
     commands::Step,
     documents::{Document, Kind},
     page::{Kind as LineKind, Line, Page},
-    problem::{Problem, Weight},
+    problem::{Problem, Weight, rules},
     shelf,
     verdict::{Readiness, Reading, Trace},
     yaml,
@@ -200,7 +200,7 @@ fn readiness(material: &Material<'_>, step: Option<Step>, problems: &mut Vec<Pro
             let weight = if is_asked { Weight::Error } else { Weight::Warning };
             Problem::new(
                 weight,
-                "readiness-not-ready",
+                rules::READINESS_NOT_READY,
                 &path,
                 format!("the plan was judged {}", short(&said)),
             )
@@ -220,7 +220,7 @@ fn trace(material: &Material<'_>, problems: &mut Vec<Problem>) {
     let Some(text) = shelf::read(material.shelf, &document.path, &mut Vec::new()) else { return };
     let reading = Trace::read(&document.path, &text);
     // A matrix without a gate is a matrix.
-    problems.extend(reading.problems.into_iter().filter(|problem| problem.rule != "verdict-missing"));
+    problems.extend(reading.problems.into_iter().filter(|problem| problem.rule != rules::VERDICT_MISSING));
     let Some(stated) = reading.stated else { return };
     let why = match stated.verdict {
         Trace::Fail => "what was asked for is not tested",

@@ -27,16 +27,23 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
     }
     uncovered(material, &asked, problems);
     // A shape that is not read as a definition is still the PRD's word.
-    let mentioned = material.of(Kind::Prd).flat_map(|text| ids_in(&text.text)).collect();
-    unasked(&asked, (&named, &mentioned), problems);
+    let mentioned: BTreeSet<String> = material.of(Kind::Prd).flat_map(|text| ids_in(&text.text)).collect();
+    let unknown = named.into_iter().filter(|(id, _)| !mentioned.contains(id)).collect();
+    unasked(&asked, unknown, problems);
 }
 
 fn is_functional(id: &str) -> bool {
     id.starts_with("FR")
 }
 
+/// Where something is said.
+struct Place {
+    path: String,
+    line: usize,
+}
+
 /// Every functional requirement the epics name, with the first place.
-fn named(material: &Material<'_>) -> BTreeMap<String, (String, usize)> {
+fn named(material: &Material<'_>) -> BTreeMap<String, Place> {
     let epics = &material.epics;
     let inventory = epics.requirements.iter().map(|own| (&own.id, &own.path, own.line));
     let coverage = epics.coverage.iter().map(|own| (&own.requirement, &own.path, own.line));
@@ -50,7 +57,7 @@ fn named(material: &Material<'_>) -> BTreeMap<String, (String, usize)> {
     let mut named = BTreeMap::new();
     for (id, path, line) in inventory.chain(coverage).chain(of_epics).chain(of_stories) {
         if is_functional(id) {
-            named.entry(id.clone()).or_insert_with(|| (path.clone(), line));
+            named.entry(id.clone()).or_insert_with(|| Place { path: path.clone(), line });
         }
     }
     named
@@ -79,17 +86,13 @@ fn uncovered(material: &Material<'_>, asked: &[Requirement], problems: &mut Vec<
     }
 }
 
-fn unasked(
-    asked: &[Requirement],
-    (named, mentioned): (&BTreeMap<String, (String, usize)>, &BTreeSet<String>),
-    problems: &mut Vec<Problem>,
-) {
+fn unasked(asked: &[Requirement], unknown: BTreeMap<String, Place>, problems: &mut Vec<Problem>) {
     let prd = asked.first().map_or("the PRD", |requirement| requirement.path.as_str());
-    for (id, (path, line)) in named.iter().filter(|(id, _)| !mentioned.contains(*id)) {
+    for (id, place) in unknown {
         let what = format!("{id} is named here, and {prd} has no such requirement");
         problems.push(
-            Problem::warning("requirement-unknown", path, what)
-                .at(*line)
+            Problem::warning("requirement-unknown", &place.path, what)
+                .at(place.line)
                 .why("one of the two was changed without the other")
                 .todo("write it into the PRD, or take it out here"),
         );

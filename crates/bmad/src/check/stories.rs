@@ -76,11 +76,21 @@ fn state_of(entry: &Entry) -> Option<StoryStatus> {
     }
 }
 
+/// A story as the board has it.
+#[derive(Clone, Copy)]
+struct OnBoard<'b> {
+    key: &'b StoryKey,
+    entry: &'b Entry,
+}
+
+fn by_number(board: &Board) -> BTreeMap<Number, OnBoard<'_>> {
+    board.stories().map(|(key, entry)| (key.number(), OnBoard { key, entry })).collect()
+}
+
 fn epics_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Problem>) {
     let planned: BTreeMap<Number, &EpicStory> =
         material.epics.stories().map(|story| (story.number, story)).collect();
-    let on_board: BTreeMap<Number, (&StoryKey, &Entry)> =
-        board.stories().map(|(key, entry)| (key.number(), (key, entry))).collect();
+    let on_board = by_number(board);
     // One of the two is not written yet.
     if planned.is_empty() || on_board.is_empty() {
         return;
@@ -90,7 +100,7 @@ fn epics_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
     let planning = material.how(Step::SprintPlanning);
     for (number, story) in &planned {
         match on_board.get(number) {
-            Some((key, entry)) => renamed(material, board, (story, key, entry), problems),
+            Some(on_board) => renamed(material, story, *on_board, problems),
             None if whole_on_board.contains(&whole(*number)) => {}
             None => problems.push(
                 Problem::warning(
@@ -106,7 +116,7 @@ fn epics_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
     }
     // Epics may have been archived once they were built: only those that are there are compared.
     let epics: BTreeSet<u32> = whole_planned.iter().map(|number| number.epic).collect();
-    for (key, entry) in on_board.values() {
+    for OnBoard { key, entry } in on_board.values() {
         if !epics.contains(&key.epic) || whole_planned.contains(&whole(key.number())) {
             continue;
         }
@@ -129,12 +139,8 @@ fn epics_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
     }
 }
 
-fn renamed(
-    material: &Material<'_>,
-    board: &Board,
-    (story, key, entry): (&EpicStory, &StoryKey, &Entry),
-    problems: &mut Vec<Problem>,
-) {
+fn renamed(material: &Material<'_>, story: &EpicStory, on_board: OnBoard<'_>, problems: &mut Vec<Problem>) {
+    let (OnBoard { key, entry }, Some(board)) = (on_board, material.board) else { return };
     if story.key.slug == key.slug || story.key.slug.is_empty() {
         return;
     }
@@ -153,8 +159,7 @@ fn renamed(
 }
 
 fn files_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Problem>) {
-    let by_number: BTreeMap<Number, (&StoryKey, &Entry)> =
-        board.stories().map(|(key, entry)| (key.number(), (key, entry))).collect();
+    let by_number = by_number(board);
     if by_number.is_empty() {
         return;
     }
@@ -163,7 +168,7 @@ fn files_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
     for file in &material.stories {
         let Some(key) = &file.story.key else { continue };
         if let Some(entry) = material.entry(key) {
-            status(board, (file, key, entry), problems);
+            status(board, file, OnBoard { key, entry }, problems);
             continue;
         }
         // Specs are named as their author likes.
@@ -172,8 +177,8 @@ fn files_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
         }
         match by_number.get(&key.number()) {
             // A second file about a story that has its own.
-            Some((other, _)) if keys.contains(other) => {}
-            Some((other, entry)) => {
+            Some(OnBoard { key: other, .. }) if keys.contains(other) => {}
+            Some(OnBoard { key: other, entry }) => {
                 let what = format!(
                     "the file is `{key}`, and the board has `{other}` ({}:{})",
                     board.path, entry.line
@@ -198,7 +203,8 @@ fn files_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
 }
 
 /// The story's own status against the board's.
-fn status(board: &Board, (file, key, entry): (&File, &StoryKey, &Entry), problems: &mut Vec<Problem>) {
+fn status(board: &Board, file: &File, on_board: OnBoard<'_>, problems: &mut Vec<Problem>) {
+    let OnBoard { key, entry } = on_board;
     let Some(own) = &file.story.status else { return };
     if own.status.is_none() && own.said.trim().eq_ignore_ascii_case("blocked") {
         let what =

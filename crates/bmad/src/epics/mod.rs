@@ -15,7 +15,7 @@ pub use requirements::{Coverage, Requirement, ids_in, inventory};
 use crate::{
     keys::{Number, StoryKey, slug},
     page::{Line, Page, plain},
-    problem::Problem,
+    problem::{Problem, rules},
     story,
 };
 
@@ -60,10 +60,6 @@ pub struct EpicStory {
 impl Epics {
     pub fn stories(&self) -> impl Iterator<Item = &EpicStory> {
         self.epics.iter().flat_map(|epic| &epic.stories)
-    }
-
-    pub fn story(&self, number: Number) -> Option<&EpicStory> {
-        self.stories().find(|story| story.number == number)
     }
 }
 
@@ -213,7 +209,7 @@ impl Gathered {
             epic.stories = self.stories.remove(number).unwrap_or_default();
             if epic.stories.is_empty() {
                 let what = format!("epic {number} has no stories");
-                let problem = Problem::warning("epic-empty", &epic.path, what).at(epic.line);
+                let problem = Problem::warning(rules::EPIC_EMPTY, &epic.path, what).at(epic.line);
                 self.problems.push(problem.todo("write `### Story …` under it"));
             }
         }
@@ -227,7 +223,7 @@ impl Gathered {
             if *number > before.saturating_add(1) {
                 let what = format!("after epic {before} comes epic {number}");
                 let what = if before == 0 { format!("the first epic is {number}") } else { what };
-                let problem = Problem::warning("epic-number-missing", &epic.path, what).at(epic.line);
+                let problem = Problem::warning(rules::EPIC_NUMBER_MISSING, &epic.path, what).at(epic.line);
                 self.problems.push(problem.todo("see whether one was lost"));
             }
             before = *number;
@@ -277,7 +273,7 @@ fn gaps(stories: &[EpicStory], problems: &mut Vec<Problem>) {
                 0 => format!("the first story of epic {} is {}", story.number.epic, story.number),
                 _ => format!("after story {}.{before} comes {}", story.number.epic, story.number),
             };
-            let problem = Problem::warning("story-number-missing", &story.path, what).at(story.line);
+            let problem = Problem::warning(rules::STORY_NUMBER_MISSING, &story.path, what).at(story.line);
             problems.push(problem.todo("see whether one was lost"));
         }
         before = number;

@@ -87,12 +87,20 @@ struct Open {
     between: usize,
 }
 
+/// Options that stand in one line.
+struct Row<'a, 't> {
+    index: usize,
+    line: &'a Line<'t>,
+    marks: &'a [Mark<'t>],
+    layout: Layout,
+}
+
 impl<'t> Groups<'_, 't> {
     fn take(&mut self, index: usize, line: &Line<'t>) {
         let marks = scan::marks(line.text, MOST + 1);
         if let Some(refusal) = broken(&marks) {
             self.close();
-            return self.emit(index, line, (&marks, Layout::Horizontal), vec![refusal]);
+            return self.emit(Row { index, line, marks: &marks, layout: Layout::Horizontal }, vec![refusal]);
         }
         let lead = marks.first().map(|mark| scan::lead(&line.text[..mark.start]));
         match (marks.as_slice(), lead) {
@@ -201,16 +209,11 @@ impl<'t> Groups<'_, 't> {
         if lead == Lead::Sentence && !named_before {
             refusals.push(Refusal::Sentence);
         }
-        self.emit(index, line, (marks, layout), refusals);
+        self.emit(Row { index, line, marks, layout }, refusals);
     }
 
-    fn emit(
-        &mut self,
-        index: usize,
-        line: &Line<'t>,
-        (marks, layout): (&[Mark<'t>], Layout),
-        mut refusals: Vec<Refusal>,
-    ) {
+    fn emit(&mut self, row: Row<'_, 't>, mut refusals: Vec<Refusal>) {
+        let Row { index, line, marks, layout } = row;
         let mut glued = true;
         let mut options = Vec::with_capacity(marks.len());
         let mut from = 0;

@@ -61,13 +61,6 @@ pub struct Detection {
     pub left_out: usize,
 }
 
-impl Detection {
-    /// The one that waits for an answer.
-    pub fn last(&self) -> Option<&Menu> {
-        self.menus.last()
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Menu {
     pub options: Vec<Choice>,
@@ -76,13 +69,6 @@ pub struct Menu {
     pub lines: Range<usize>,
     pub score: u32,
     pub reasons: Vec<Reason>,
-}
-
-impl Menu {
-    /// The option that means this.
-    pub fn option(&self, meaning: &Meaning) -> Option<&Choice> {
-        self.options.iter().find(|option| option.meaning == *meaning)
-    }
 }
 
 /// What looks like a menu and is none.

@@ -14,7 +14,7 @@ fn found(text: &str) -> Detection {
 /// `vertical 100 A:advanced elicitation C:continue`, the last menu of a text.
 fn last(text: &str) -> String {
     let found = found(text);
-    let menu = found.last().unwrap_or_else(|| panic!("no menu in {text:?}: {:?}", found.rejected));
+    let menu = found.menus.last().unwrap_or_else(|| panic!("no menu in {text:?}: {:?}", found.rejected));
     let options: Vec<String> =
         menu.options.iter().map(|option| format!("{}:{}", option.key, option.meaning.as_str())).collect();
     format!("{:?} {} {}", menu.shape, menu.score, options.join(" ")).to_lowercase()
@@ -140,7 +140,7 @@ fn the_score_adds_up() {
         (after(19), 90),
         (format!("{}\n\n", after(19)), 90),
     ] {
-        assert_eq!(found(&text).last().map(|menu| menu.score), Some(score), "{text}");
+        assert_eq!(found(&text).menus.last().map(|menu| menu.score), Some(score), "{text}");
     }
     let far = found(&after(20));
     assert_eq!(far.menus, []);
@@ -148,7 +148,7 @@ fn the_score_adds_up() {
     let reasons: Vec<i32> = far.rejected[0].menu.reasons.iter().map(|reason| reason.points).collect();
     assert_eq!((far.rejected[0].menu.score, reasons), (60, vec![40, 0, 20, 0]));
     let table = "| [A] | Advanced Elicitation |\n| [C] | Continue |\n";
-    assert_eq!(found(table).last().map(|menu| menu.score), Some(90));
+    assert_eq!(found(table).menus.last().map(|menu| menu.score), Some(90));
 }
 
 #[test]

@@ -98,11 +98,15 @@ pub fn is_story(path: &str, text: &str) -> bool {
         return false;
     }
     let page = Page::of(text);
-    (has_key(name) || page.lines.iter().any(|line| line.heading().is_some_and(is_story_title)))
+    (has_key(name)
+        || page
+            .lines
+            .iter()
+            .any(|line| line.heading().is_some_and(|(level, title)| is_story_title(level, title))))
         && !found(&page).is_empty()
 }
 
-fn is_story_title((level, title): (usize, &str)) -> bool {
+fn is_story_title(level: usize, title: &str) -> bool {
     level == 2 && plain(title) == "story"
 }
 

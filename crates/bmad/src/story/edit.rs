@@ -9,6 +9,7 @@ use super::{Dialect, FollowUp, FollowUpKind, Story, record, status, tasks};
 use crate::{
     keys::StoryStatus,
     page::{Page, Section, spliced, without_comments},
+    problem::rules,
     specs::SpecStatus,
     yaml,
 };
@@ -59,7 +60,7 @@ pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
     let in_front = front.as_ref().and_then(|front| front.get("status"));
     if let (Some(front), Some(node)) = (&front, in_front) {
         let word = if is_spec(front) { SpecStatus::from(to).as_str() } else { to.as_str() };
-        edits.extend(front_edit(text, at, node, (to, word))?);
+        edits.extend(front_edit(text, at, node, NewStatus { status: to, word })?);
     }
     let body = status::in_body(&page);
     match body.as_slice() {
@@ -84,7 +85,7 @@ pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
         // A spec has no word of its own for what only boards have.
         let as_spec = after.status.as_ref().and_then(|line| line.spec) == Some(SpecStatus::from(to));
         before.status = after.status.clone();
-        let differ = after.problems.iter().any(|problem| problem.rule == "story-status-differs");
+        let differ = after.problems.iter().any(|problem| problem.rule == rules::STORY_STATUS_DIFFERS);
         (is == Some(to) || as_spec) && !differ
     })
 }
@@ -125,13 +126,14 @@ fn body_edit(text: &str, spot: &status::Spot, word: &str) -> Result<Edit, Refuse
     Ok((spot.bytes.clone(), format!("{before}{word}{behind}")))
 }
 
+/// A status and its word in this front matter: a spec has words of its own.
+struct NewStatus {
+    status: StoryStatus,
+    word: &'static str,
+}
+
 /// The word of the status in the front matter; none: it says so already.
-fn front_edit(
-    text: &str,
-    at: usize,
-    node: &yaml::Node,
-    (to, word): (StoryStatus, &str),
-) -> Result<Option<Edit>, Refused> {
+fn front_edit(text: &str, at: usize, node: &yaml::Node, new: NewStatus) -> Result<Option<Edit>, Refused> {
     let odd =
         || Refused::new("the status in the front matter is no plain word", "write it as `status: done`");
     if matches!(node.form, yaml::Form::Nothing) {
@@ -142,14 +144,14 @@ fn front_edit(
     }
     let said = node.text().ok_or_else(odd)?;
     let known = status::word(said).ok_or_else(|| no_status(said))?;
-    if said.get(known).and_then(StoryStatus::parse) == Some(to) {
+    if said.get(known).and_then(StoryStatus::parse) == Some(new.status) {
         return Ok(None);
     }
     let span = node.span.clone().ok_or_else(odd)?;
     let (start, end) = (at + span.start, at + span.end);
     let old = text.get(start..end).filter(|old| !old.contains('\n')).ok_or_else(odd)?;
     let within = status::word(old).ok_or_else(odd)?;
-    Ok(Some((start + within.start..start + within.end, word.to_string())))
+    Ok(Some((start + within.start..start + within.end, new.word.to_string())))
 }
 
 /// Under the title, as the template has it; else at the top.

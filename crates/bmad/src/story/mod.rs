@@ -22,7 +22,7 @@ pub use tasks::Task;
 use crate::{
     keys::{Number, StoryKey, StoryStatus, slug},
     page::Page,
-    problem::Problem,
+    problem::{Problem, rules},
     yaml,
 };
 
@@ -237,7 +237,7 @@ fn oddities(path: &str, page: &Page<'_>, story: &Story, numbered: Option<Number>
     }
     if story.criteria.is_empty() {
         problems.push(
-            Problem::warning("story-no-criteria", path, "there are no acceptance criteria")
+            Problem::warning(rules::STORY_NO_CRITERIA, path, "there are no acceptance criteria")
                 .why("nothing says when the story is done")
                 .todo("write them under `## Acceptance Criteria`"),
         );

@@ -10,7 +10,7 @@ use super::tasks;
 use crate::{
     keys::StoryStatus,
     page::{Line, Page, plain},
-    problem::Problem,
+    problem::{Problem, rules},
     specs::SpecStatus,
     yaml::Node,
 };
@@ -72,7 +72,7 @@ pub(super) fn read(
     {
         let what =
             format!("the body says {:?} on line {}, the front matter {:?}", body.said, body.line, front.said);
-        let differs = Problem::warning("story-status-differs", path, what).at(front.line);
+        let differs = Problem::warning(rules::STORY_STATUS_DIFFERS, path, what).at(front.line);
         problems.push(differs.why("the body's counts").todo("make them the same"));
     }
     let found = first.or(front);

@@ -120,7 +120,10 @@ fn what_a_document_says_of_itself() {
         (true, Some("T"), "1 2 step-03-x")
     );
     assert_eq!(documents.problems[0].rule, "document-empty");
-    assert_eq!(documents.architecture().map(|document| document.title.as_deref()), Some(Some("The parts")));
+    assert_eq!(
+        documents.first(Kind::Architecture).map(|document| document.title.as_deref()),
+        Some(Some("The parts"))
+    );
     assert_eq!(documents.first(Kind::Ux), None);
 }
 

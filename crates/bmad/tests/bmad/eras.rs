@@ -9,7 +9,7 @@ use tribunal_bmad::{
     page::{Page, spliced},
     paths,
     roster::{self, roster},
-    shelf::Shelf,
+    shelf::{self, Shelf},
     specs,
     state::{self, State},
     story, tier, toml_tree, yaml,
@@ -66,7 +66,7 @@ fn every_step_is_run_by_a_file_that_is_there() {
         for step in Step::ALL {
             for client in ["claude-code", "codex"] {
                 let command = commands::of(&layout, step, client, &tree);
-                if let Some(file) = command.file() {
+                if let Command::Slash { file, .. } | Command::Text { file, .. } = &command {
                     assert!(tree.read(file).unwrap().is_some(), "{} {step}: {file}", tree.name);
                 }
                 drawn.push(match command {
@@ -167,7 +167,9 @@ fn the_paths_of_the_alpha_lead_to_files_that_are_there() {
         let track = paths::read(&path, &alpha.read(&path).unwrap().unwrap());
         assert_eq!(track.problems, [], "{name}");
         assert!(track.stops.len() >= 8, "{name}");
-        assert_eq!(track.lost(alpha), [] as [&paths::Stop; 0], "{name}");
+        for stop in track.stops.iter().filter(|stop| !stop.file.is_empty()) {
+            assert!(shelf::has(alpha, &stop.file), "{name}: {}", stop.file);
+        }
     }
     let levels = format!("_bmad/{}", tier::LEVELS);
     let (_, problems) = tier::Levels::read(&levels, &alpha.read(&levels).unwrap().unwrap());
@@ -246,7 +248,9 @@ fn each_value_alone(text: &str, node: &yaml::Node, name: &str) {
 fn each_line_alone(text: &str, name: &str) {
     let page = Page::of(text);
     for index in (0..page.lines.len()).step_by(7) {
-        let edited = spliced(text, &[(page.lines[index].span(), "exchanged".to_string())]);
+        let line = &page.lines[index];
+        let span = line.start..line.start + line.text.len();
+        let edited = spliced(text, &[(span, "exchanged".to_string())]);
         let after = Page::of(&edited);
         assert_eq!(after.lines.len(), page.lines.len(), "{name}");
         for (line, (old, new)) in page.lines.iter().zip(&after.lines).enumerate() {

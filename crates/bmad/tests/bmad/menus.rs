@@ -104,7 +104,7 @@ fn shown(menu: &Menu) -> Option<u32> {
     let text = format!("The section is written.\n\n{prompt}\n\n{}", lines.collect::<String>());
     let found = detect(&text, &Context::default());
     let same = |found: &&Menu| found.options.iter().map(|o| &o.key).eq(menu.options.iter().map(|o| &o.key));
-    found.last().filter(same).map(|menu| menu.score)
+    found.menus.last().filter(same).map(|menu| menu.score)
 }
 
 fn drawn(census: &Census) -> String {

@@ -5,7 +5,7 @@
 
 use std::{path::Path, time::Duration};
 
-use tribunal_core::tool_guard::{Bounds, GuardPolicy};
+use tribunal_guard::{Bounds, GuardPolicy};
 
 use super::{
     kind::Value,

@@ -16,6 +16,5 @@ mod review;
 mod rules;
 mod session;
 mod signals;
-mod tool_guard;
 mod tracker;
 mod waits;

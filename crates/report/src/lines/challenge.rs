@@ -17,7 +17,11 @@ use tribunal_core::{
 };
 
 use super::Lines;
-use crate::{escaped, style::Style, words};
+use crate::{
+    escaped,
+    style::{Sign, Style},
+    words,
+};
 
 /// What stands below a ruling begins at this column.
 const INDENT: usize = 9;
@@ -93,30 +97,33 @@ impl Sitting {
 }
 
 impl<W: Write> Lines<W> {
-    pub(super) fn challenger(
+    fn challenger(&self, key: &Key) -> String {
+        self.sitting.name(key).unwrap_or_else(|| Role::Challenger.to_string())
+    }
+
+    pub(super) fn challenger_incomplete(&mut self, key: &Key, fault: &Fault) -> io::Result<()> {
+        let name = self.challenger(key);
+        self.seat(Sign::FAILED, &name, &format!("incomplete: {fault}"))
+    }
+
+    pub(super) fn challenger_answered(
         &mut self,
         key: &Key,
         agent: &AgentName,
-        (fault, silent): (Option<&Fault>, &[FindingId]),
+        silent: &[FindingId],
     ) -> io::Result<()> {
-        let number = self.sitting.number(key);
-        let name = self.sitting.name(key).unwrap_or_else(|| Role::Challenger.to_string());
-        match fault {
-            Some(fault) => self.seat((Style::Bad, "✗"), &name, &format!("incomplete: {fault}")),
-            None => {
-                let heard = number.map(|number| {
-                    let all = self.sitting.tasks[number - 1].1.iter();
-                    all.filter(|id| !silent.contains(id)).copied().collect::<Vec<_>>()
-                });
-                let nothing = match silent {
-                    [] => String::new(),
-                    silent => format!(", nothing on {}", words::ids(silent)),
-                };
-                let on = words::ids(&heard.unwrap_or_default());
-                let text = format!("answered on {on}{nothing}{}", self.by(agent));
-                self.seat((Style::Good, "✓"), &name, &text)
-            }
-        }
+        let heard = self.sitting.number(key).map(|number| {
+            let all = self.sitting.tasks[number - 1].1.iter();
+            all.filter(|id| !silent.contains(id)).copied().collect::<Vec<_>>()
+        });
+        let nothing = match silent {
+            [] => String::new(),
+            silent => format!(", nothing on {}", words::ids(silent)),
+        };
+        let on = words::ids(&heard.unwrap_or_default());
+        let text = format!("answered on {on}{nothing}{}", self.by(agent));
+        let name = self.challenger(key);
+        self.seat(Sign::DONE, &name, &text)
     }
 
     /// What challengers refuted or doubt, with the words against it.

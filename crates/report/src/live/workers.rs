@@ -5,7 +5,11 @@ use super::{
     row::Row,
     worker::{State, Worker},
 };
-use crate::{columns::width, style::Style, words};
+use crate::{
+    columns::width,
+    style::{Sign, Style},
+    words,
+};
 
 /// A column narrower than this cuts every text.
 const CELL: usize = 30;
@@ -40,18 +44,17 @@ fn side_by_side(frame: &Frame<'_>, workers: &[Worker], across: usize) -> Vec<Str
         for (column, cell_lines) in cells.iter().enumerate() {
             let (sign, text) = &cell_lines[at];
             row = row.at(column * (cell + GAP));
-            row = put_sign(row, *sign).put_within(cell - 2, sign.0, text);
+            row = put_sign(row, *sign).put_within(cell - 2, sign.style, text);
         }
         row.done()
     };
     (0..CELL_LINES).map(line).collect()
 }
 
-type Sign = (Style, &'static str);
 type Piece = (Sign, String);
 
-fn put_sign<'a>(row: Row<'a>, (style, sign): Sign) -> Row<'a> {
-    row.put(style, sign).put(Style::Plain, " ")
+fn put_sign(row: Row<'_>, sign: Sign) -> Row<'_> {
+    row.put(sign.style, sign.mark).put(Style::Plain, " ")
 }
 
 /// Head, and text over two lines.
@@ -61,7 +64,7 @@ fn look(worker: &Worker, now: u64, cell: usize) -> [Piece; CELL_LINES] {
     let agent = if worker.agent.is_empty() { String::new() } else { format!(" · {}", worker.agent) };
     let says = says(worker, now);
     let (first, second) = over_two_lines(&says, cell - 2);
-    let quiet = |text: &str| ((Style::Plain, " "), text.to_string());
+    let quiet = |text: &str| (Sign { style: Style::Plain, mark: " " }, text.to_string());
     [(sign, format!("{}{agent}{time}", worker.name)), quiet(first), quiet(second)]
 }
 
@@ -80,18 +83,18 @@ fn one_line(frame: &Frame<'_>, worker: &Worker) -> String {
     let sign = sign(worker, now);
     let time = worker.busy_ms(now).map(words::duration).unwrap_or_default();
     let row = put_sign(frame.row(), sign);
-    let row = row.put_within(13, sign.0, &worker.name).at(16).put(Style::Plain, &format!("{time:>7}"));
+    let row = row.put_within(13, sign.style, &worker.name).at(16).put(Style::Plain, &format!("{time:>7}"));
     row.at(25).put(Style::Plain, &says(worker, now)).done()
 }
 
 fn sign(worker: &Worker, now: u64) -> Sign {
     match &worker.state {
-        State::Waiting => (Style::Dim, "○"),
-        State::Limited => (Style::Warn, "○"),
-        State::Working { .. } if worker.stalled_ms(now).is_some() => (Style::Warn, "!"),
-        State::Working { .. } | State::Landing { .. } => (Style::Bold, "▸"),
-        State::Done { .. } => (Style::Good, "✓"),
-        State::Failed { .. } => (Style::Bad, "✗"),
+        State::Waiting => Sign { style: Style::Dim, mark: "○" },
+        State::Limited => Sign { style: Style::Warn, mark: "○" },
+        State::Working { .. } if worker.stalled_ms(now).is_some() => Sign { style: Style::Warn, mark: "!" },
+        State::Working { .. } | State::Landing { .. } => Sign { style: Style::Bold, mark: "▸" },
+        State::Done { .. } => Sign::DONE,
+        State::Failed { .. } => Sign::FAILED,
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use tribunal_core::{
     event::{Entry, Event},
     ids::FindingId,
+    settings::DriverSpec,
 };
-use tribunal_report::{Filter, Reporter, Screen, Verbose, Wanted, calls::calls};
+use tribunal_report::{Filter, Reporter, Screen, Verbose, Wanted, calls::calls, tables};
 use tribunal_testkit::{SAMPLE_JOURNAL, entries};
 
 fn recorded() -> Vec<Entry> {
@@ -132,6 +133,22 @@ fn in_full_every_entry_has_a_line() {
     151   0:00.342  file_written          _bmad-output/reviews/review-metrics-1794715038.json
     152   0:00.342  run_finished          resolved · a pass over the final text was dry · 3 rounds · 47,480 tok…
     "#);
+}
+
+#[test]
+fn a_provider_that_is_called_nobody_is_no_script() {
+    let mut journal = recorded();
+    let first_line = |journal: &[Entry]| {
+        let text = tables::sent(&calls(journal), &|_| Some(7), &Screen::default());
+        text.lines().next().unwrap().to_string()
+    };
+    assert_eq!(first_line(&journal), "nobody: played from a script");
+    let Event::RunStarted { settings, .. } = &mut journal[0].event else {
+        panic!("it begins with its start")
+    };
+    settings.agents[0].driver = DriverSpec::Command { argv: vec!["agent".into()] };
+    settings.agents[0].provider = "nobody".into();
+    assert_eq!(first_line(&journal), "to nobody");
 }
 
 #[test]

@@ -8,15 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_agents::hook::{Answer, tools::tool_use};
-use tribunal_bmad::hooks::Moment;
-use tribunal_core::{
-    session::What,
-    settings::Settings,
-    subject::Subject,
-    tool_guard::{Bounds, Ground, GuardPolicy, check},
-    view::RunView,
+use tribunal_agents::hook::{
+    Answer,
+    tools::{Used, tool_use},
 };
+use tribunal_bmad::hooks::Moment;
+use tribunal_core::{session::What, settings::Settings, subject::Subject, view::RunView};
+use tribunal_guard::{Bounds, Ground, GuardPolicy, ToolUse, check};
 use tribunal_runner::session::{Taken, file};
 use tribunal_store::Store;
 
@@ -45,7 +43,7 @@ impl Call {
             None => GuardPolicy { paths: Bounds::Off, destructive: false, ..self.settings.guard },
         };
         let place = Place::of(self, taken.as_deref(), policy, used.folder.as_deref());
-        match check(policy, &place.ground(taken.is_some()), &used.tool_use()) {
+        match check(policy, &place.ground(taken.is_some()), &guarded(&used)) {
             None => match taken.as_mut().map(|taken| self.step_hooks(taken, Moment::PreToolUse)) {
                 Some(Came { aborted: Some(why), .. }) => Answer::Deny { reason: aborted(&why) },
                 _ => Answer::Allow { say: None },
@@ -73,6 +71,11 @@ impl Call {
         }
         Answer::Allow { say: None }
     }
+}
+
+/// The part of a tool call that the guard looks at.
+fn guarded(used: &Used) -> ToolUse<'_> {
+    ToolUse { paths: &used.paths, command: used.command.as_deref(), writes: used.writes }
 }
 
 /// What is said when a critical hook has ended a step.

@@ -5,7 +5,11 @@
 //! allows: a script, a program it does not know, a folder that came out of a variable. So nothing rests on it alone, and what it
 //! protects is checked again from outside.
 //!
-//! Which field of which client's tool is a path is known in `agents`; what is done with a refusal, in the hook.
+//! Which field of which client's tool is a path is known in `agents`; what is done with a refusal, in the binary's hook. The crate
+//! takes values and gives values: it is `no_std` and depends on nothing, so it cannot look anything up.
+#![no_std]
+
+extern crate alloc;
 
 mod destructive;
 mod git;
@@ -19,17 +23,12 @@ mod watch;
 use alloc::{
     format,
     string::{String, ToString},
-    vec::Vec,
 };
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use places::{Map, Path};
 
 /// Where an agent may write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bounds {
     /// Anywhere.
     Off,
@@ -55,9 +54,8 @@ impl Default for GuardPolicy {
 /// What an agent is about to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolUse<'a> {
-    pub tool: &'a str,
     /// As the client gave them.
-    pub paths: Vec<String>,
+    pub paths: &'a [String],
     /// For a shell.
     pub command: Option<&'a str>,
     /// The tool changes the files it names.
@@ -82,8 +80,7 @@ pub struct Ground<'a> {
     pub session_bound: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     OutsideProject,
     OutsideSubject,

@@ -2,7 +2,7 @@
 
 use alloc::{string::ToString, vec::Vec};
 
-use super::{
+use crate::{
     Bounds, Denied, GuardPolicy, Rule, destructive,
     git::Harm,
     places::{Map, Path},
@@ -16,7 +16,7 @@ use super::{
 const DEEPEST: usize = 6;
 
 #[derive(Debug)]
-pub(super) struct Watch<'m> {
+pub(crate) struct Watch<'m> {
     policy: GuardPolicy,
     map: &'m Map,
     bound: bool,
@@ -203,10 +203,10 @@ impl<'m> Watch<'m> {
         {
             return Some(Denied::new(
                 Rule::OwnFiles,
-                &alloc::format!("changing `{}`", super::clipped(&shown)),
+                &alloc::format!("changing `{}`", crate::clipped(&shown)),
                 &alloc::format!(
                     "`{}` is Tribunal's own, and only Tribunal and the person write there",
-                    super::clipped(&own)
+                    crate::clipped(&own)
                 ),
                 "Work on the subject itself; what Tribunal shows changes when the work does",
             ));
@@ -214,13 +214,13 @@ impl<'m> Watch<'m> {
         if !bounded || self.policy.paths == Bounds::Off || self.map.in_scratch(path) {
             return None;
         }
-        let what = alloc::format!("writing to `{}`", super::clipped(&shown));
+        let what = alloc::format!("writing to `{}`", crate::clipped(&shown));
         if !self.map.in_project(path) {
             let root = alloc::format!("/{}", self.map.root.0.join("/"));
             return Some(Denied::new(
                 Rule::OutsideProject,
                 &what,
-                &alloc::format!("it is outside the project, `{}`", super::clipped(&root)),
+                &alloc::format!("it is outside the project, `{}`", crate::clipped(&root)),
                 "Write inside the project; reading elsewhere is fine",
             ));
         }

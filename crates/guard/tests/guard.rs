@@ -1,7 +1,7 @@
 //! What an agent's tools are refused, and what they are not.
 
 use proptest::prelude::*;
-use tribunal_core::tool_guard::{Bounds, Denied, Ground, GuardPolicy, Rule, ToolUse, check};
+use tribunal_guard::{Bounds, Denied, Ground, GuardPolicy, Rule, ToolUse, check};
 
 fn list(items: &[&str]) -> Vec<String> {
     items.iter().map(|item| item.to_string()).collect()
@@ -53,11 +53,12 @@ impl World {
     }
 
     fn command(&self, command: &str) -> Option<Denied> {
-        self.check(&ToolUse { tool: "Bash", paths: Vec::new(), command: Some(command), writes: true })
+        self.check(&ToolUse { paths: &[], command: Some(command), writes: true })
     }
 
     fn write(&self, path: &str) -> Option<Rule> {
-        let tool = ToolUse { tool: "Write", paths: list(&[path]), command: None, writes: true };
+        let paths = list(&[path]);
+        let tool = ToolUse { paths: &paths, command: None, writes: true };
         self.check(&tool).map(|denied| denied.rule)
     }
 }
@@ -119,6 +120,8 @@ const DESTRUCTIVE: &[&str] = &[
     "'rm' -rf /",
     "r\\m -rf /",
     "/bin/rm -rf /",
+    "``rm -rf /",
+    "$()rm -rf /",
     // Behind something else.
     "sudo rm -rf /",
     "sudo -u root -- rm -rf /var",
@@ -565,8 +568,8 @@ fn a_tool_writes_where_it_may() {
 #[test]
 fn reading_is_free_and_so_is_what_nobody_can_place() {
     let world = World::subject_only();
-    let read =
-        ToolUse { tool: "Read", paths: list(&["/etc/passwd", ".tribunal/x"]), command: None, writes: false };
+    let paths = list(&["/etc/passwd", ".tribunal/x"]);
+    let read = ToolUse { paths: &paths, command: None, writes: false };
     assert_eq!(world.check(&read), None);
     let nowhere = World { cwd: "", home: "", ..World::subject_only() };
     assert_eq!(nowhere.write("x"), None);

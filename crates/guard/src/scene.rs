@@ -9,7 +9,7 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{
+use crate::{
     places::{Map, Path},
     shell::{DOLLAR, TILDE, Word},
 };
@@ -27,7 +27,7 @@ const LONGEST: usize = 4_096;
 
 /// Where a reading leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     At(Path),
     /// Somewhere temporary.
     Fresh,
@@ -38,7 +38,7 @@ pub(super) enum Place {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Scene<'m> {
+pub(crate) struct Scene<'m> {
     pub map: &'m Map,
     pub cwd: Option<Path>,
     /// The folder it went to is a new temporary one.

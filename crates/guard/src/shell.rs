@@ -18,14 +18,14 @@ const DEEPEST: usize = 24;
 
 /// A word without its quotes. What a shell would act on is one of the marks below; the same character between quotes is itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Word(pub String);
+pub(crate) struct Word(pub String);
 
 /// `$`, before `{NAME}` or `(COMMANDS)`.
-pub(super) const DOLLAR: char = '\u{1}';
-pub(super) const STAR: char = '\u{2}';
-pub(super) const ONE: char = '\u{3}';
-pub(super) const SET: char = '\u{4}';
-pub(super) const TILDE: char = '\u{5}';
+pub(crate) const DOLLAR: char = '\u{1}';
+pub(crate) const STAR: char = '\u{2}';
+pub(crate) const ONE: char = '\u{3}';
+pub(crate) const SET: char = '\u{4}';
+pub(crate) const TILDE: char = '\u{5}';
 
 impl Word {
     /// As it was meant, for comparing and for showing.
@@ -34,7 +34,7 @@ impl Word {
     }
 }
 
-pub(super) fn unmarked(mark: char) -> char {
+pub(crate) fn unmarked(mark: char) -> char {
     match mark {
         DOLLAR => '$',
         STAR => '*',
@@ -48,7 +48,7 @@ pub(super) fn unmarked(mark: char) -> char {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(crate) enum Item {
     Call(Call),
     /// A subshell or a substitution begins: what it changes is forgotten when it ends.
     Enter,
@@ -57,7 +57,7 @@ pub(super) enum Item {
 
 /// One command with its words.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Call {
+pub(crate) struct Call {
     pub sets: Vec<(String, Word)>,
     pub words: Vec<Word>,
     /// Files that its output goes to.
@@ -76,13 +76,13 @@ impl Call {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Script {
+pub(crate) struct Script {
     pub items: Vec<Item>,
     /// Names of functions that it defines.
     pub functions: Vec<String>,
 }
 
-pub(super) fn parse(text: &str) -> Script {
+pub(crate) fn parse(text: &str) -> Script {
     let mut parser = Parser::new(text, 0);
     parser.list(false);
     parser.script
@@ -354,7 +354,7 @@ impl<'t> Parser<'t> {
 }
 
 /// `NAME=VALUE`.
-pub(super) fn assignment(word: &Word) -> Option<(String, Word)> {
+pub(crate) fn assignment(word: &Word) -> Option<(String, Word)> {
     let (name, value) = word.0.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
     let first = name.chars().next()?;

@@ -5,20 +5,20 @@ use alloc::{
     string::{String, ToString},
 };
 
-use super::{
+use crate::{
     run::{Options, Run},
     shell::Word,
 };
 
 /// Why it is refused, and what to do instead.
-pub(super) struct Harm {
+pub(crate) struct Harm {
     pub what: String,
     pub why: &'static str,
     pub instead: &'static str,
 }
 
 /// The command and its words, behind git's own options.
-pub(super) fn subcommand(args: &[Word]) -> Option<(String, &[Word])> {
+pub(crate) fn subcommand(args: &[Word]) -> Option<(String, &[Word])> {
     let mut words = args;
     loop {
         let (first, rest) = words.split_first()?;
@@ -32,7 +32,7 @@ pub(super) fn subcommand(args: &[Word]) -> Option<(String, &[Word])> {
 }
 
 /// The folder that `-C` names.
-pub(super) fn folder(args: &[Word]) -> Option<&Word> {
+pub(crate) fn folder(args: &[Word]) -> Option<&Word> {
     let at = args.iter().take_while(|word| word.0.starts_with('-')).position(|word| word.0 == "-C")?;
     args.get(at + 1)
 }
@@ -43,7 +43,7 @@ const TAKE_BACK: &str =
 const HISTORY: &str = "it throws away commits that others may need";
 const ASK: &str = "Leave it to the person";
 
-pub(super) fn harm(run: &Run<'_>) -> Option<Harm> {
+pub(crate) fn harm(run: &Run<'_>) -> Option<Harm> {
     let (command, args) = subcommand(run.args)?;
     let options = Options::of(args);
     let harm = |what: &str, why, instead| Some(Harm { what: format!("`git {what}`"), why, instead });

@@ -7,14 +7,14 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{
+use crate::{
     Ground,
     shell::{ONE, SET, STAR},
 };
 
 /// An absolute path in parts, without `.`, `..` and doubled slashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Path(pub Vec<String>);
+pub(crate) struct Path(pub Vec<String>);
 
 impl Path {
     /// None: it is relative, and nobody knows to what.
@@ -124,7 +124,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 
 /// The folders that everything is measured by.
 #[derive(Debug)]
-pub(super) struct Map {
+pub(crate) struct Map {
     pub root: Path,
     pub home: Option<Path>,
     pub cwd: Option<Path>,
@@ -195,6 +195,6 @@ impl Map {
             Some(below) => below.join("/"),
             None => alloc::format!("/{}", path.0.join("/")),
         };
-        text.chars().map(super::shell::unmarked).collect()
+        text.chars().map(crate::shell::unmarked).collect()
     }
 }

@@ -4,13 +4,13 @@
 
 use alloc::vec::Vec;
 
-use super::{
+use crate::{
     run::{Run, value_of},
     shell::Word,
 };
 
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     pub word: Word,
     /// It is gone afterwards, with all that is in it.
     pub removes: bool,
@@ -28,7 +28,7 @@ impl Target {
     }
 }
 
-pub(super) fn of(run: &Run<'_>) -> Vec<Target> {
+pub(crate) fn of(run: &Run<'_>) -> Vec<Target> {
     let options = run.options();
     let all = || options.operands.iter().copied();
     let written = |word: &Word| Target::written(word);
@@ -132,7 +132,7 @@ fn edited(run: &Run<'_>) -> Vec<Target> {
     files
 }
 
-pub(super) fn deletes(run: &Run<'_>) -> bool {
+pub(crate) fn deletes(run: &Run<'_>) -> bool {
     run.args.iter().any(|word| word.0 == "-delete")
         || run.args.windows(2).any(|pair| {
             matches!(pair, [exec, program] if matches!(exec.0.as_str(), "-exec" | "-execdir" | "-ok")
@@ -142,7 +142,7 @@ pub(super) fn deletes(run: &Run<'_>) -> bool {
 
 /// Files that git takes back, moves or removes.
 fn by_git(run: &Run<'_>) -> Vec<Target> {
-    let Some((command, args)) = super::git::subcommand(run.args) else { return Vec::new() };
+    let Some((command, args)) = crate::git::subcommand(run.args) else { return Vec::new() };
     let run = Run { program: command, args };
     let options = run.options();
     if !["checkout", "restore", "rm", "mv"].contains(&run.program.as_str()) {

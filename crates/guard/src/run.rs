@@ -5,7 +5,7 @@ use alloc::{
     vec::Vec,
 };
 
-use super::shell::{Word, assignment};
+use crate::shell::{Word, assignment};
 
 /// Programs that run another one: their options with a value, and how many words of their own come before it.
 const WRAPPERS: [(&str, &str, usize); 23] = [
@@ -36,11 +36,11 @@ const WRAPPERS: [(&str, &str, usize); 23] = [
 /// More of them in a row are a joke.
 const MOST: usize = 8;
 
-pub(super) const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "fish"];
+pub(crate) const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "fish"];
 
 /// A program without its folder, and what it is given.
 #[derive(Clone, Debug)]
-pub(super) struct Run<'c> {
+pub(crate) struct Run<'c> {
     pub program: String,
     pub args: &'c [Word],
 }
@@ -128,7 +128,7 @@ fn behind_options<'c>(mut words: &'c [Word], valued: &str) -> &'c [Word] {
 
 /// A program's words, told apart.
 #[derive(Debug, Default)]
-pub(super) struct Options<'c> {
+pub(crate) struct Options<'c> {
     /// Letters of short ones.
     pub short: String,
     /// Long ones, with their values if they have any: `force`, `output=x`.
@@ -164,7 +164,7 @@ impl<'c> Options<'c> {
 }
 
 /// The value of an option: `-o FILE`, `-oFILE`, `--output FILE`, `--output=FILE`.
-pub(super) fn value_of(args: &[Word], short: &str, long: &str) -> Option<Word> {
+pub(crate) fn value_of(args: &[Word], short: &str, long: &str) -> Option<Word> {
     let mut words = args.iter();
     while let Some(word) = words.next() {
         let text = word.0.as_str();

@@ -2,7 +2,7 @@
 
 use alloc::{format, string::ToString};
 
-use super::{
+use crate::{
     git::{self, Harm},
     places::Path,
     run::{Run, SHELLS},
@@ -17,7 +17,7 @@ const TAME_DEVICES: [&str; 8] = ["null", "stdout", "stderr", "stdin", "tty", "ze
 const OUTSIDE: &str = "it removes what is not the project's";
 const BY_NAME: &str = "Remove what you mean by its name, inside the project";
 
-pub(super) fn harm(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
+pub(crate) fn harm(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
     let program = run.program.as_str();
     let options = run.options();
     let harm = |what: &str, why, instead| Some(Harm { what: format!("`{what}`"), why, instead });
@@ -33,7 +33,7 @@ pub(super) fn harm(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
         "chmod" | "chown" | "chgrp" if options.has(&['R'], &["recursive"]) => {
             let mut files = options.operands.iter().skip(1);
             let word = files.find(|word| scene.places(word).iter().any(|place| beyond(place, scene)))?;
-            let what = format!("{program} -R {}", super::clipped(&word.plain()));
+            let what = format!("{program} -R {}", crate::clipped(&word.plain()));
             harm(
                 &what,
                 "it changes who may use files that are not the project's",
@@ -77,7 +77,7 @@ fn in_scratch(run: &Run<'_>, scene: &Scene<'_>) -> bool {
 /// Removing this word with all that is in it.
 fn removal(command: &str, word: &Word, scene: &Scene<'_>) -> Option<Harm> {
     let harm = |why, instead| {
-        Some(Harm { what: format!("`{command} {}`", super::clipped(&word.plain())), why, instead })
+        Some(Harm { what: format!("`{command} {}`", crate::clipped(&word.plain())), why, instead })
     };
     // `rm` itself refuses these.
     if matches!(word.0.trim_end_matches('/'), "." | "..") {
@@ -153,7 +153,7 @@ fn find(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
         _ => false,
     });
     bad.then(|| Harm {
-        what: format!("`find {}` with removing", super::clipped(&start.plain())),
+        what: format!("`find {}` with removing", crate::clipped(&start.plain())),
         why: "it removes the whole project, or what is not the project's",
         instead: "Begin in a folder of the project and say with -name what is meant",
     })
@@ -176,7 +176,7 @@ fn kills_all(run: &Run<'_>) -> bool {
 }
 
 /// A device whose contents would be overwritten.
-pub(super) fn device(path: &Path) -> Option<Harm> {
+pub(crate) fn device(path: &Path) -> Option<Harm> {
     let [dev, name, ..] = path.0.as_slice() else { return None };
     if dev != "dev" || TAME_DEVICES.contains(&name.as_str()) || name == "shm" || name == "pts" {
         return None;
@@ -188,12 +188,12 @@ pub(super) fn device(path: &Path) -> Option<Harm> {
     })
 }
 
-pub(super) fn tame_device(path: &Path) -> bool {
+pub(crate) fn tame_device(path: &Path) -> bool {
     matches!(path.0.as_slice(), [dev, name, ..] if dev == "dev" && TAME_DEVICES.contains(&name.as_str()))
 }
 
 /// `:(){ :|:& };:`
-pub(super) fn fork_bomb(script: &Script) -> Option<Harm> {
+pub(crate) fn fork_bomb(script: &Script) -> Option<Harm> {
     let calls = || {
         script.items.iter().filter_map(|item| match item {
             Item::Call(call) => Some(call),
@@ -216,11 +216,11 @@ pub(super) fn fork_bomb(script: &Script) -> Option<Harm> {
 }
 
 /// What comes from the network and would be run unread.
-pub(super) fn fetches(run: &Run<'_>) -> bool {
+pub(crate) fn fetches(run: &Run<'_>) -> bool {
     matches!(run.program.as_str(), "curl" | "wget" | "fetch")
 }
 
-pub(super) fn unread() -> Harm {
+pub(crate) fn unread() -> Harm {
     Harm {
         what: "running what was just fetched".to_string(),
         why: "nobody has read it",
@@ -229,7 +229,7 @@ pub(super) fn unread() -> Harm {
 }
 
 /// `sh -c "$(curl …)"`, `bash <(curl …)`, `eval "$(wget …)"`, `. <(curl …)`.
-pub(super) fn runs_fetched(run: &Run<'_>) -> bool {
+pub(crate) fn runs_fetched(run: &Run<'_>) -> bool {
     let runs =
         SHELLS.contains(&run.program.as_str()) || ["eval", ".", "source"].contains(&run.program.as_str());
     runs && run.args.iter().any(|word| word.0.starts_with("\u{1}(curl ") || word.0.starts_with("\u{1}(wget "))

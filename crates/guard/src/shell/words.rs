@@ -183,6 +183,10 @@ fn variable(name: &str, word: &mut String) {
 }
 
 fn substituted(inner: &str, word: &mut String) {
+    // No command, no output: the word around it is all there is.
+    if inner.trim().is_empty() {
+        return;
+    }
     word.extend([DOLLAR, '(']);
     inner.chars().take(KEPT).filter(|inner| *inner != ')').for_each(|inner| literal(inner, word));
     word.push(')');
