@@ -22,10 +22,7 @@ use tribunal_agents::hook::{Answer, HookClient, HookEvent, Input};
 use tribunal_report::escaped;
 use tribunal_runner::{Project, session::file};
 
-use crate::{
-    context::given,
-    settings::{HookSettings, hooks_of},
-};
+use crate::settings::{Given, HookSettings, hooks_of};
 
 /// What `hook` is told on its command line; here only for the help pages, since nothing may fail before it answers.
 #[derive(Debug, clap::Args)]
@@ -123,7 +120,7 @@ fn answer(words: &[String]) -> String {
 
 /// What holds here. A slip in the settings keeps nobody from anything.
 fn settings(project: &Project) -> HookSettings {
-    hooks_of(project.root(), &given()).unwrap_or_else(|complaint| {
+    hooks_of(project.root(), &Given::from_environment()).unwrap_or_else(|complaint| {
         say(&complaint.to_string());
         HookSettings::default()
     })

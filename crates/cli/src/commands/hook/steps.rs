@@ -11,11 +11,7 @@ use tribunal_runner::{
 };
 
 use super::{Call, say};
-use crate::{
-    Colour,
-    context::Context,
-    trust::{self, Item},
-};
+use crate::{Colour, context::Context, trust, trust_item::Item};
 
 /// A step's file is not longer than this.
 const LONGEST: u64 = 1 << 20;
