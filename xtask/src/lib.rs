@@ -1,9 +1,10 @@
 //! The rules this repository holds itself to, as functions from a folder to a list of breaches.
 //!
-//! [`arch`] knows which crate may see which, [`tidy`] how large and how clean a file may be. Nothing here prints,
+//! [`arch`] knows which crate may see which, [`tidy`] how large and how clean a file may be, [`style`] counts. Nothing here prints,
 //! exits or starts cargo: that is `main.rs`. Neither does anything here judge what clippy and rustfmt already judge.
 
 pub mod arch;
+pub mod style;
 pub mod tidy;
 mod tokens;
 mod tree;

@@ -10,6 +10,7 @@ mod clients;
 mod fuzz;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -32,6 +33,11 @@ const COMMANDS: &[Chore] = &[
         run: test,
     },
     Chore { name: "tidy", about: "the rules on architecture, sizes and texts alone", run: tidy },
+    Chore {
+        name: "style",
+        about: "sizes, names and structure of the code as figures; --list names the places behind them; of another checkout: DIR",
+        run: style,
+    },
     Chore {
         name: "bench",
         about: "the figures people feel against their limits; names of some of them, else all",
@@ -108,6 +114,39 @@ fn tidy(arguments: &[OsString]) -> Result<u8> {
         many => eprintln!("tidy: {many} breaches"),
     }
     Ok(FAILED)
+}
+
+fn style(arguments: &[OsString]) -> Result<u8> {
+    let list = arguments.iter().any(|argument| argument == "--list");
+    let root = match arguments.iter().filter(|argument| *argument != "--list").collect::<Vec<_>>()[..] {
+        [] => xtask::root(),
+        [root] if !root.to_string_lossy().starts_with('-') => PathBuf::from(root),
+        _ => {
+            eprintln!("xtask style: takes --list and the root of another checkout, nothing else");
+            return Ok(MISUSED);
+        }
+    };
+    let style = xtask::style::measure(&root)?;
+    let rows = style.rows();
+    let width = rows.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
+    for (label, value) in rows {
+        println!("{label:<width$}  {value}");
+    }
+    if list {
+        let shared: Vec<String> =
+            style.most_shared_names(20).into_iter().map(|(name, count)| format!("{name} {count}")).collect();
+        println!("\nnames that functions share most: {}", shared.join(", "));
+        for place in style.tuple_parameters.iter() {
+            println!("tuple parameter: {}:{} {}", place.path, place.line, place.name);
+        }
+        for place in style.patched_marks.iter() {
+            println!("`patched` mark: {}:{} {}", place.path, place.line, place.name);
+        }
+        for circle in &style.circles {
+            println!("circle of {} files: {}", circle.files.len(), circle.files.join(" "));
+        }
+    }
+    Ok(0)
 }
 
 fn test(arguments: &[OsString]) -> Result<u8> {
