@@ -2,7 +2,8 @@
 //!
 //! [`table`] knows every setting, and which field of [`typed`] it fills; the field has the default, and [`codec`] turns the one
 //! into the other. `tribunal_bmad::yaml` reads YAML with its lines; [`read`] holds a file against the table; [`layers`] folds
-//! files, environment and flags; [`resolve`], [`agents`], [`drivers`], [`selection`] and [`roster`] make a run's settings of it; [`show`] and [`schema`] explain it to people and to editors; [`hooks`] is the part that hooks need, and quick.
+//! files, environment and flags; [`resolve`], [`agents`], [`drivers`], [`selection`] and [`roster`] make a run's settings of it;
+//! [`show`] and [`schema`] explain it to people and to editors; [`hooks`] is the part that hooks need, and quick.
 //! Unknown keys are refused with the line and the nearest known key. A run is pinned to what comes out here: editing a file does
 //! not change a run that has started. Which commands may run at all is not decided here, see `trust`.
 
