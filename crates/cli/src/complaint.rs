@@ -426,6 +426,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_branch_that_is_called_like_what_is_staged_is_a_branch() {
+        let said = |range: &str, staged: bool| {
+            let files = vec!["a.rs".to_string()];
+            Complaint::from(ChangeError::Differs { range: range.into(), staged, files }).to_string()
+        };
+        assert!(said("staged", true).contains("git stash --keep-index"));
+        let branch = said("staged-work..HEAD", false);
+        assert!(branch.contains("git switch") && !branch.contains("--keep-index"), "{branch}");
+    }
+
+    #[test]
     fn nothing_in_a_complaint_steers_the_terminal() {
         let complaint = Complaint::usage("a\x1b[2J\nb")
             .why("two lines\nof \x1b]0;title\x07 \u{202e}names")

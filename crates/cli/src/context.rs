@@ -144,10 +144,8 @@ impl Context {
         })
     }
 
-    /// Compiling the masks takes a moment; only commands that run need them.
     pub fn masker(&self) -> Masker {
-        let variables = variables_with("");
-        Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        masker()
     }
 
     /// Where our own program is, if typing its name would not find it.
@@ -167,6 +165,12 @@ impl Context {
         let project = project.root().to_path_buf();
         Ok(Whereabouts { own_program: own, project, codex_servers, claude_settings })
     }
+}
+
+/// What hides the secrets that variables have. Compiling it takes a moment; only commands that run need it.
+pub(crate) fn masker() -> Masker {
+    let variables = variables_with("");
+    Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
 /// The variables whose names begin with `prefix`, as far as they are text.

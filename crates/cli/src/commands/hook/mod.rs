@@ -22,7 +22,10 @@ use tribunal_agents::hook::{Answer, HookClient, HookEvent, Input};
 use tribunal_report::escaped;
 use tribunal_runner::{Project, session::file};
 
-use crate::settings::{Given, HookSettings, hooks_of};
+use crate::{
+    context::masker,
+    settings::{Given, HookSettings, hooks_of},
+};
 
 /// What `hook` is told on its command line; here only for the help pages, since nothing may fail before it answers.
 #[derive(Debug, clap::Args)]
@@ -33,6 +36,11 @@ pub(crate) struct Arguments {
     /// Whose session it is
     #[arg(long, default_value = "claude-code", value_parser = HookClient::ALL.map(HookClient::word))]
     client: String,
+}
+
+/// Compiling the masks takes a moment: only where somebody's words go into the journal.
+fn masked(text: &str) -> String {
+    if text.is_empty() { String::new() } else { masker().mask(text).into_owned() }
 }
 
 /// More than this no client says.

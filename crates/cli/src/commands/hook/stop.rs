@@ -108,7 +108,7 @@ impl Call {
     }
 
     fn free(&self, taken: &mut Taken, why: LetGo, detail: &str, now: u64) -> Answer {
-        let detail = super::moments::masked(detail);
+        let detail = super::masked(detail);
         // What it said; the run's own standing needs no mask, but it does no harm either.
         if let Err(cause) = taken.let_go(&self.project, why, &detail, now) {
             say(&cause.to_string());

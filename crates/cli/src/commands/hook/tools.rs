@@ -20,7 +20,7 @@ use tribunal_core::{
 use tribunal_runner::session::{Taken, file};
 use tribunal_store::Store;
 
-use super::{Call, moments::masked, steps::Came};
+use super::{Call, masked, steps::Came};
 
 /// Settings that a session which has taken something on does not change.
 const HOLDING: [&str; 6] = [

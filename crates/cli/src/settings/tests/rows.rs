@@ -69,6 +69,16 @@ fn a_field_gives_back_what_its_row_puts_into_it() {
             assert_eq!((field.read)(&typed), Some(value.clone()), "{}: {text}", row.path);
             let is_default = (field.read)(&default) == Some(value);
             assert_eq!(typed == default, is_default, "{}: {text}", row.path);
+            // And nobody else's: two rows never fill one field.
+            for other in table::rows().filter(|other| other.path != row.path) {
+                assert_eq!(
+                    other.default_in(&typed),
+                    other.default_in(&default),
+                    "{}: {}",
+                    row.path,
+                    other.path
+                );
+            }
         }
     }
 }
