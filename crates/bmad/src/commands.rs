@@ -195,7 +195,13 @@ pub enum Command {
     /// Words for a client without slash commands; they name this file.
     Text { prompt: String, file: String },
     /// It cannot be run here.
-    Missing { why: String, instead: String },
+    Missing {
+        why: String,
+        instead: String,
+        /// What to do instead is to run BMAD's installer as it is.
+        #[serde(skip)]
+        by_installer: bool,
+    },
 }
 
 impl Command {
@@ -223,23 +229,30 @@ fn missing(layout: &Layout, step: Step, client: &str) -> Command {
     let names = step.names().iter().filter(|name| name.only.is_none_or(|era| layout.era == Some(era)));
     let mut names: Vec<&str> = names.map(|name| name.workflow).collect();
     names.dedup();
-    let install = format!("run BMAD's installer for {client}: npx bmad-method install");
-    let (why, instead) = match (step, layout.era) {
-        _ if layout.root.is_none() => ("BMAD is not installed here".to_string(), install),
-        (Step::CreateStory, Some(Era::D)) => (
-            "this BMAD writes no stories ahead".into(),
-            "dev-story plans its own; or install the older workflows: npx bmad-method install --shims".into(),
+    let by_installer = |why: String| {
+        let instead = format!("run BMAD's installer for {client}: npx bmad-method install");
+        Command::Missing { why, instead, by_installer: true }
+    };
+    let otherwise = |why: &str, instead: &str| Command::Missing {
+        why: why.to_string(),
+        instead: instead.to_string(),
+        by_installer: false,
+    };
+    match (step, layout.era) {
+        _ if layout.root.is_none() => by_installer("BMAD is not installed here".to_string()),
+        (Step::CreateStory, Some(Era::D)) => otherwise(
+            "this BMAD writes no stories ahead",
+            "dev-story plans its own; or install the older workflows: npx bmad-method install --shims",
         ),
-        (Step::Trace | Step::TestDesign, _) if !layout.has_module("tea") => (
-            "the module `tea` is not installed".into(),
-            "add it: npx bmad-method install --modules bmm,tea".into(),
+        (Step::Trace | Step::TestDesign, _) if !layout.has_module("tea") => otherwise(
+            "the module `tea` is not installed",
+            "add it: npx bmad-method install --modules bmm,tea",
         ),
         (Step::TechSpec, Some(Era::C2 | Era::C3)) => {
-            ("quick-dev writes its own spec in this BMAD".into(), "quick-dev".into())
+            otherwise("quick-dev writes its own spec in this BMAD", "quick-dev")
         }
-        _ => (format!("nothing here is called {}", names.join(" or ")), install),
-    };
-    Command::Missing { why, instead }
+        _ => by_installer(format!("nothing here is called {}", names.join(" or "))),
+    }
 }
 
 struct Finder<'a> {
@@ -377,7 +390,7 @@ mod tests {
                 let said = match of(&layout, *step, client, &shelf) {
                     Command::Slash { text, .. } => text,
                     Command::Text { prompt, .. } => prompt,
-                    Command::Missing { why, instead } => format!("none: {why}; {instead}"),
+                    Command::Missing { why, instead, .. } => format!("none: {why}; {instead}"),
                 };
                 lines.push(format!("{step} {client}: {said}"));
             }
@@ -470,7 +483,7 @@ mod tests {
         assert_eq!(slash.prompt(""), Some("/x".into()));
         let text = Command::Text { prompt: "Read f.".into(), file: "f".into() };
         assert_eq!(text.prompt("Story file: a.md"), Some("Read f.\n\nStory file: a.md".into()));
-        let missing = Command::Missing { why: String::new(), instead: String::new() };
+        let missing = Command::Missing { why: String::new(), instead: String::new(), by_installer: false };
         assert_eq!(missing.prompt("x"), None);
     }
 }

@@ -26,13 +26,30 @@ pub(crate) const INTERNAL: u8 = 1;
 /// It waits for a person, or a check came out negative.
 pub(crate) const NEGATIVE: u8 = 3;
 
+/// What a person can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NextStep {
+    Do(String),
+    /// For those who are not in `tribunal doctor` already.
+    RunDoctor,
+}
+
+impl fmt::Display for NextStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NextStep::Do(step) => f.write_str(step),
+            NextStep::RunDoctor => f.write_str("see what is missing: tribunal doctor"),
+        }
+    }
+}
+
 /// What happened, why it matters, what to do.
 #[derive(Debug)]
 pub(crate) struct Complaint {
     pub exit: u8,
     pub what: String,
     pub why: String,
-    pub todo: Vec<String>,
+    pub todo: Vec<NextStep>,
     closed_pipe: bool,
 }
 
@@ -51,7 +68,12 @@ impl Complaint {
     }
 
     pub fn todo(mut self, step: impl Into<String>) -> Complaint {
-        self.todo.push(step.into());
+        self.todo.push(NextStep::Do(step.into()));
+        self
+    }
+
+    pub fn todo_doctor(mut self) -> Complaint {
+        self.todo.push(NextStep::RunDoctor);
         self
     }
 
@@ -67,7 +89,7 @@ impl Complaint {
             exit: u8::try_from(document["exit"].as_u64()?).ok()?,
             what: text("error")?,
             why: text("why")?,
-            todo: steps.filter_map(|step| step.as_str().map(String::from)).collect(),
+            todo: steps.filter_map(|step| Some(NextStep::Do(step.as_str()?.to_string()))).collect(),
             closed_pipe: false,
         })
     }
@@ -78,7 +100,7 @@ impl Complaint {
             "exit": self.exit,
             "error": self.what,
             "why": self.why,
-            "todo": self.todo,
+            "todo": self.todo.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
     }
 }
@@ -91,7 +113,7 @@ impl fmt::Display for Complaint {
             writeln!(f, "    {line}")?;
         }
         for (index, step) in self.todo.iter().enumerate() {
-            writeln!(f, "    {}. {}", index + 1, escaped(step))?;
+            writeln!(f, "    {}. {}", index + 1, escaped(&step.to_string()))?;
         }
         Ok(())
     }
@@ -213,9 +235,9 @@ impl From<ChangeError> for Complaint {
             ChangeError::AllLeftOut { reasons, .. } => {
                 Complaint::usage(what).why(reasons.join("\n")).todo("name a change of text files (UTF-8)")
             }
-            ChangeError::Differs { range, .. } => Complaint::usage(what)
+            ChangeError::Differs { staged, .. } => Complaint::usage(what)
                 .why(format!("Fixes land in the work tree, so it must have what is reviewed. {UNTOUCHED}"))
-                .todo(match range.starts_with("staged") {
+                .todo(match staged {
                     true => "put aside what is not staged, and take it out again later: git stash --keep-index, git stash pop",
                     false => "check out what it ends in, without changes of your own: git stash, git switch",
                 }),
@@ -402,6 +424,17 @@ impl From<RunError> for Complaint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_branch_that_is_called_like_what_is_staged_is_a_branch() {
+        let said = |range: &str, staged: bool| {
+            let files = vec!["a.rs".to_string()];
+            Complaint::from(ChangeError::Differs { range: range.into(), staged, files }).to_string()
+        };
+        assert!(said("staged", true).contains("git stash --keep-index"));
+        let branch = said("staged-work..HEAD", false);
+        assert!(branch.contains("git switch") && !branch.contains("--keep-index"), "{branch}");
+    }
 
     #[test]
     fn nothing_in_a_complaint_steers_the_terminal() {

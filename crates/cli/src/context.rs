@@ -1,4 +1,5 @@
-//! What the program was given: folder, terminal, environment. Only here are they looked at.
+//! What the program was given: folder, terminal, environment. Only here are they looked at; what they mean for settings is
+//! `settings`' business.
 
 use std::{
     env,
@@ -15,10 +16,8 @@ use tribunal_runner::{Project, mask::Masker};
 use tribunal_store::{Store, StoreError};
 
 use crate::{
-    Colour, clients,
+    Colour,
     complaint::{Complaint, ENVIRONMENT},
-    probe::ask_sign_in,
-    settings::{Given, PREFIX, Wishes},
 };
 
 #[derive(Debug)]
@@ -131,13 +130,6 @@ impl Context {
         self.interactive && !self.json && stdin().is_terminal()
     }
 
-    /// What was set outside any project, and the clients that are here; flags are the command's to add.
-    pub fn wishes(&self) -> Wishes {
-        let given = given();
-        let clients = clients::look(&|name| self.variable(name));
-        Wishes { given, paced: self.interactive && !self.json, clients, ask: Some(ask_sign_in) }
-    }
-
     /// A variable of the environment.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         env::var_os(name)
@@ -152,12 +144,8 @@ impl Context {
         })
     }
 
-    /// Compiling the masks takes a moment; only commands that run need them.
     pub fn masker(&self) -> Masker {
-        let variables: Vec<(String, String)> = env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        masker()
     }
 
     /// Where our own program is, if typing its name would not find it.
@@ -179,13 +167,22 @@ impl Context {
     }
 }
 
-/// What was set outside any project, in files and variables.
-pub(crate) fn given() -> Given {
+/// What hides the secrets that variables have. Compiling it takes a moment; only commands that run need it.
+pub(crate) fn masker() -> Masker {
+    let variables = variables_with("");
+    Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+}
+
+/// The variables whose names begin with `prefix`, as far as they are text.
+pub(crate) fn variables_with(prefix: &str) -> Vec<(String, String)> {
     let variables = env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| name.starts_with(PREFIX));
-    let user_file = base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"));
-    Given { user_file, variables: variables.collect(), flags: Vec::new() }
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    variables.filter(|(name, _)| name.starts_with(prefix)).collect()
+}
+
+/// The person's own settings, whether there is such a file or not.
+pub(crate) fn user_settings_file() -> Option<PathBuf> {
+    base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"))
 }
 
 /// The named folder, else one below the home directory. A relative path counts as unset, as the convention says.

@@ -10,6 +10,7 @@ mod clients;
 mod commands;
 mod complaint;
 mod context;
+mod demo_project;
 mod detach;
 mod documents;
 mod probe;
@@ -19,6 +20,7 @@ mod several;
 mod sprint;
 mod terminal;
 mod trust;
+mod trust_item;
 mod usage;
 mod view;
 

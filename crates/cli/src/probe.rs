@@ -6,11 +6,13 @@ use std::{
     collections::BTreeMap,
     env,
     ffi::OsString,
+    fmt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use futures_util::future::join_all;
+use serde::{Serialize, Serializer};
 use tribunal_agents::clients::{self, Client, Said, SignIn, Version, read_sign_in, read_version};
 use tribunal_core::{settings::Settings, text::cut};
 use tribunal_supervise::{Command, Deadlines, How, Output, own_program, run};
@@ -46,8 +48,25 @@ pub(crate) enum State {
     NotSignedIn,
 }
 
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.word())
+    }
+}
+
 impl State {
-    pub fn word(&self) -> &'static str {
+    /// Whether it is worth asking it for work.
+    pub fn can_work(&self) -> bool {
+        matches!(self, State::Ready | State::Unsure { .. } | State::Elsewhere { .. })
+    }
+
+    fn word(&self) -> &'static str {
         match self {
             State::Ready => "ready",
             State::Unsure { .. } | State::Elsewhere { .. } => "unsure",

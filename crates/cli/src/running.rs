@@ -36,6 +36,12 @@ impl Job {
     }
 }
 
+/// A job, and the project it is done in.
+pub(crate) struct ProjectJob {
+    pub project: Project,
+    pub job: Job,
+}
+
 /// How a run ended, for whoever called.
 pub(crate) struct Ended {
     pub run: RunId,
@@ -84,10 +90,11 @@ impl Engine {
     pub async fn run(
         &self,
         context: &Context,
-        (project, job): (Project, Job),
+        job: ProjectJob,
         view: &View,
         also: &mut dyn FnMut(&Seen<'_>),
     ) -> Result<Ended, Complaint> {
+        let ProjectJob { project, job } = job;
         let (binding, job) = match job {
             Job::InSession(bound, job) => (Some(*bound), *job),
             job => (None, job),
@@ -134,17 +141,17 @@ impl Engine {
     }
 }
 
-/// One run alone. `mode`: how much the person wants to see, if they said so.
+/// One run alone. `mode`: how much the person wants to see.
 pub(crate) fn execute(
     context: &Context,
     project: Project,
     job: Job,
-    mode: Option<Mode>,
+    mode: Mode,
     share: Share,
 ) -> Result<Ended, Complaint> {
     let engine = Engine::new(context, share)?;
     let view = View::new(context, mode);
-    engine.drive(async |engine| engine.run(context, (project, job), &view, &mut |_| {}).await)
+    engine.drive(async |engine| engine.run(context, ProjectJob { project, job }, &view, &mut |_| {}).await)
 }
 
 /// With less than this a run cannot even say what is wrong.

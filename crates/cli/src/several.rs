@@ -22,7 +22,7 @@ use tribunal_runner::{Project, Seen};
 use crate::{
     complaint::Complaint,
     context::Context,
-    running::{Engine, Job},
+    running::{Engine, Job, ProjectJob},
     settings::Share,
     view::View,
 };
@@ -32,7 +32,7 @@ pub(crate) struct Work {
     pub project: Project,
     pub settings: Settings,
     /// How much the person wants to see of it, if they said so.
-    pub mode: Option<Mode>,
+    pub mode: Mode,
 }
 
 /// What became of one of them.
@@ -102,6 +102,7 @@ fn not_started() -> Done {
 async fn one(engine: &Engine, context: &Context, work: &Work, view: &View) -> Done {
     let mut done = Done::default();
     let job = Job::Start(Box::new(work.settings.clone()));
+    let job = ProjectJob { project: work.project.clone(), job };
     let mut remember = |seen: &Seen<'_>| {
         if let Seen::Entry(entry) = seen {
             done.run.get_or_insert_with(|| entry.run.clone());
@@ -110,7 +111,7 @@ async fn one(engine: &Engine, context: &Context, work: &Work, view: &View) -> Do
             }
         }
     };
-    match engine.run(context, (work.project.clone(), job), view, &mut remember).await {
+    match engine.run(context, job, view, &mut remember).await {
         Ok(ended) => done.exit = ended.exit,
         Err(complaint) => {
             view.complain(&complaint);

@@ -222,7 +222,7 @@ fn next_step(bmad: &Bmad, board: &Board) -> Option<NextStep> {
     };
     let command = command(step);
     let instead = match &command {
-        Command::Missing { why, instead } => Some(format!("{why}; {instead}")),
+        Command::Missing { why, instead, .. } => Some(format!("{why}; {instead}")),
         _ => None,
     };
     Some(NextStep {

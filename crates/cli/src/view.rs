@@ -63,9 +63,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub fn new(context: &Context, mode: Option<Mode>) -> View {
+    pub fn new(context: &Context, mode: Mode) -> View {
         let screen = context.progress.clone();
-        let mode = mode.unwrap_or_default();
         let shown = match terminal::size().filter(|_| context.paintable) {
             _ if context.json => Shown::Plain(Box::new(JsonLines::new(stdout()))),
             Some((_, rows)) => {
@@ -82,9 +81,9 @@ impl View {
     }
 
     /// One of several that run at once.
-    pub fn beside(context: &Context, mode: Option<Mode>, label: Label) -> View {
+    pub fn beside(context: &Context, mode: Mode, label: Label) -> View {
         let screen = context.progress.clone();
-        let lines = Box::new(Beside::new(stderr(), screen.clone(), mode.unwrap_or_default(), label));
+        let lines = Box::new(Beside::new(stderr(), screen.clone(), mode, label));
         let json = context.json.then(|| JsonLines::new(stdout()));
         View::of(Shown::Beside { lines, json }, screen)
     }

@@ -118,7 +118,6 @@ pub struct Limits {
     pub cost: Cost,
     /// Weighted, counted for calls whose cost was not reported.
     pub tokens: u64,
-    #[serde(default)]
     pub waits: Waits,
 }
 

@@ -15,11 +15,9 @@ pub struct Metrics {
     pub subagent_invocations: u32,
     pub failures: u32,
     pub recoveries: u32,
-    #[serde(default)]
     pub loops_detected: u32,
     pub total_backoff_seconds: u64,
     /// Points that a run's file can be taken back to: one a landing.
-    #[serde(default)]
     pub checkpoints: u32,
 }
 
@@ -34,7 +32,6 @@ pub struct MetricsFile {
     pub tokens: u64,
     pub cost: Cost,
     /// How often a run's file was taken back to a checkpoint while it ran.
-    #[serde(default)]
     pub rollbacks: u32,
     /// After the last round; none when no round was held, or none in a build that could calculate it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

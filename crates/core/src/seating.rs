@@ -154,13 +154,7 @@ mod tests {
     use alloc::{string::String, vec};
 
     use super::*;
-    use crate::{
-        client::Duty,
-        level::{Goal, Tier},
-        limits::Limits,
-        settings::{DriverSpec, TaskSettings},
-        subject::Subject,
-    };
+    use crate::{client::Duty, settings::DriverSpec, subject::Subject};
 
     /// `a b/anthropic c:review=stands_by c:fix=never d>big`, big in reserve.
     fn company(text: &str) -> Settings {
@@ -188,18 +182,9 @@ mod tests {
             }
         }
         Settings {
-            subject: Subject::at("a.md", None),
-            tier: Tier::default(),
-            level: None,
-            goal: Goal::ZeroOpen,
-            fix: true,
-            limits: Limits::default(),
-            tasks: TaskSettings::default(),
             agents,
-            verify: vec![],
-            reviews: String::new(),
             reserves: vec![AgentSpec::new("big", DriverSpec::Command { argv: vec![] })],
-            target_confidence: None,
+            ..Settings::new(Subject::at("a.md", None))
         }
     }
 

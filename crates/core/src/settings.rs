@@ -1,6 +1,7 @@
 //! The settings a run is pinned to: resolved once, recorded in `run_started`, the same in every life of the run.
 //!
-//! Files, layers and did-you-means are the binary's business; here is what came out.
+//! Files, layers and did-you-means are the binary's business; here is what came out. The default of every setting that a run
+//! is pinned to stands here and in [`crate::limits`], and nowhere else: [`Settings::new`] and the `Default` of its parts.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -43,6 +44,24 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The defaults for a review of `subject`. Agents and the folder of trackers have none: whoever starts a run names them.
+    pub fn new(subject: Subject) -> Settings {
+        Settings {
+            subject,
+            tier: Tier::default(),
+            level: None,
+            goal: Goal::default(),
+            fix: true,
+            limits: Limits::default(),
+            tasks: TaskSettings::default(),
+            agents: Vec::new(),
+            verify: Vec::new(),
+            reviews: String::new(),
+            reserves: Vec::new(),
+            target_confidence: None,
+        }
+    }
+
     pub fn agent(&self, name: &AgentName) -> Option<&AgentSpec> {
         self.agents.iter().chain(&self.reserves).find(|agent| agent.name == *name)
     }
@@ -65,11 +84,8 @@ pub struct TaskSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_timeout_ms: Option<u64>,
     pub fixer_timeout_ms: u64,
-    /// Runs from before this setting have the default.
-    #[serde(default = "check_timeout_ms")]
     pub check_timeout_ms: u64,
-    /// How long an agent may say nothing at all. Runs from before this setting have the default.
-    #[serde(default = "idle_timeout_ms")]
+    /// How long an agent may say nothing at all.
     pub idle_timeout_ms: u64,
     /// Before a failed task is tried once more.
     pub retry_after_ms: u64,
@@ -135,21 +151,13 @@ impl Default for TaskSettings {
             party_timeout_ms: 20 * 60_000,
             elicitation_timeout_ms: None,
             fixer_timeout_ms: 15 * 60_000,
-            check_timeout_ms: check_timeout_ms(),
-            idle_timeout_ms: idle_timeout_ms(),
+            check_timeout_ms: 10 * 60_000,
+            idle_timeout_ms: 10 * 60_000,
             retry_after_ms: 5_000,
             plans: PlanSettings::default(),
             writing: WritingSettings::default(),
         }
     }
-}
-
-fn check_timeout_ms() -> u64 {
-    10 * 60_000
-}
-
-fn idle_timeout_ms() -> u64 {
-    10 * 60_000
 }
 
 /// One agent the person named.
@@ -205,18 +213,5 @@ impl DriverSpec {
             DriverSpec::ClaudeCode(client) | DriverSpec::Codex(client) => Some(client),
             DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn task_settings_from_before_there_was_an_idle_timeout_still_read() {
-        let old = r#"{"required_issues": 3, "max_concurrent_fixers": 3, "max_issues_per_agent": 5,
-            "reviewer_timeout_ms": 900000, "party_timeout_ms": 1200000, "fixer_timeout_ms": 900000,
-            "retry_after_ms": 5000}"#;
-        assert_eq!(serde_json::from_str::<TaskSettings>(old).unwrap(), TaskSettings::default());
     }
 }

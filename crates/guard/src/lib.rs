@@ -26,9 +26,11 @@ use alloc::{
 };
 
 use places::{Map, Path};
+use serde::{Deserialize, Serialize};
 
 /// Where an agent may write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Bounds {
     /// Anywhere.
     Off,

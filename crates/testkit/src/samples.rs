@@ -8,8 +8,8 @@ use tribunal_core::{
     files::{FrozenFile, Hunk, LandedFile, Patch, Refusal},
     finding::{Evidence, Severity},
     ids::{FindingId, Hash},
-    level::{Goal, Tier},
-    limits::{Limits, Usage},
+    level::Tier,
+    limits::Usage,
     settings::{AgentSpec, DriverSpec, Settings, TaskSettings},
     subject::Subject,
 };
@@ -25,18 +25,10 @@ pub fn flawed_text(flaws: usize) -> String {
 
 pub fn settings() -> Settings {
     Settings {
-        subject: Subject::at("plan.md", None),
-        tier: Tier::default(),
-        level: None,
-        goal: Goal::ZeroOpen,
-        fix: true,
-        limits: Limits::default(),
         tasks: TaskSettings { required_issues: 0, ..TaskSettings::default() },
         agents: vec![AgentSpec::new("sample", DriverSpec::Command { argv: vec!["sample".into()] })],
-        verify: Vec::new(),
         reviews: "reviews".into(),
-        reserves: Vec::new(),
-        target_confidence: None,
+        ..Settings::new(Subject::at("plan.md", None))
     }
 }
 

@@ -202,7 +202,7 @@ impl<'a> Material<'a> {
     pub fn uninstalled(&self, step: Step) -> Option<Problem> {
         let root = self.layout.root.as_deref()?;
         match self.command(step) {
-            Command::Missing { why, instead } => {
+            Command::Missing { why, instead, .. } => {
                 let what = format!("{step} cannot be run here: {why}");
                 Some(Problem::error("step-not-installed", root, what).todo(instead))
             }

@@ -8,7 +8,7 @@ use std::{
 use tribunal_bmad::{
     board::{
         State,
-        edit::{Move, Refused, Way, moved},
+        edit::{Move, Moved, Refused, Way, moved},
     },
     commands::{self, Step},
     keys::{Key, StoryStatus},
@@ -60,13 +60,14 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     let to = state(&key, &arguments.state)?;
     let way = if arguments.anyway { Way::Anyway } else { Way::Along };
     let path = bmad.board_path();
-    let moves = look(&bmad, &path, (&key, to), way)?;
+    let wanted = Wanted { key: &key, to, way };
+    let moves = look(&bmad, &path, wanted)?;
     if way == Way::Along {
         is_written_first(&bmad, &key, &moves)?;
     }
     let (mut story, mut left) = (None, None);
     if let Some(from) = moves.iter().find(|one| one.key == key).map(|one| one.from) {
-        match follow(&project, &bmad, (&key, from, to), arguments.dry_run)? {
+        match follow(&project, &bmad, StoryMove { key: &key, from, to }, arguments.dry_run)? {
             Followed::Yes(changed) => story = Some(changed),
             Followed::LeftAlone { path, said } => left = Some((path, said)),
             Followed::Nothing => {}
@@ -75,9 +76,7 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     let moves = match arguments.dry_run {
         true => moves,
         // The board says it last; when it cannot, the story does not say it either.
-        false => {
-            write(&project, &path, (&key, to), way).inspect_err(|_| take_back(&project, story.as_ref()))?
-        }
+        false => write(&project, &path, wanted).inspect_err(|_| take_back(&project, story.as_ref()))?,
     };
     let story = story.map(|changed| changed.path);
     if let Some((path, said)) = left {
@@ -123,6 +122,28 @@ fn is_written_first(bmad: &Bmad, key: &Key, moves: &[Move]) -> Result<(), Compla
     }
 }
 
+/// A move as it was asked for.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    key: &'a Key,
+    to: State,
+    way: Way,
+}
+
+impl Wanted<'_> {
+    fn apply(self, text: &str) -> Result<Moved, Refused> {
+        moved(text, self.key, self.to, self.way)
+    }
+}
+
+/// A move of the board, for the story's file to follow.
+#[derive(Clone, Copy)]
+struct StoryMove<'a> {
+    key: &'a Key,
+    from: State,
+    to: State,
+}
+
 /// What came of a story's own file.
 enum Followed {
     Yes(Changed),
@@ -146,10 +167,10 @@ struct Changed {
 fn follow(
     project: &Project,
     bmad: &Bmad,
-    (key, from, to): (&Key, State, State),
+    moved: StoryMove<'_>,
     dry_run: bool,
 ) -> Result<Followed, Complaint> {
-    let (Key::Story(key), State::Story(from), State::Story(to)) = (key, from, to) else {
+    let (Key::Story(key), State::Story(from), State::Story(to)) = (moved.key, moved.from, moved.to) else {
         return Ok(Followed::Nothing);
     };
     let Some(path) = bmad.story_file(key) else { return Ok(Followed::Nothing) };
@@ -202,18 +223,18 @@ fn state(key: &Key, said: &str) -> Result<State, Complaint> {
 }
 
 /// What would move; nothing is locked and nothing is written.
-fn look(bmad: &Bmad, path: &str, (key, to): (&Key, State), way: Way) -> Result<Vec<Move>, Complaint> {
+fn look(bmad: &Bmad, path: &str, wanted: Wanted<'_>) -> Result<Vec<Move>, Complaint> {
     let text = match bmad.shelf.read(path) {
         Ok(Some(text)) => text,
         Ok(None) => return Err(unwritten(&WriteError::<()>::Missing { path: path.to_string() })),
         Err(why) => return Err(unwritten(&WriteError::<()>::Unreadable { path: path.to_string(), why })),
     };
-    moved(&text, key, to, way).map(|out| out.moves).map_err(|why| refused(path, why))
+    wanted.apply(&text).map(|out| out.moves).map_err(|why| refused(path, why))
 }
 
-fn write(project: &Project, path: &str, (key, to): (&Key, State), way: Way) -> Result<Vec<Move>, Complaint> {
+fn write(project: &Project, path: &str, wanted: Wanted<'_>) -> Result<Vec<Move>, Complaint> {
     let done = edit(project, path, |text| {
-        let out = moved(text, key, to, way)?;
+        let out = wanted.apply(text)?;
         Ok((out.text, out.moves))
     });
     done.map_err(|error| match error {

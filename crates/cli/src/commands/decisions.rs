@@ -41,18 +41,19 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     };
     match (arguments.id, arguments.answer) {
         (Some(id), Some(choice)) => {
-            let (run, decision) = pick(&open, &id)?;
+            let asked = pick(&open, &id)?;
+            let Asked { run, decision } = &asked;
             check(decision, &choice)?;
             say::fits_a_brief(&arguments.note)?;
             let store = Store::open(&project.home())?;
-            agent_session::not_the_judged_one(&store, &run, context)?;
+            agent_session::not_the_judged_one(&store, run, context)?;
             let note = context.masker().mask(&arguments.note).into_owned();
             if decision.about == About::Loop {
-                let came = loops::answered(&project, &run, choice == "more")?;
-                return told(context, (&run, decision), &came);
+                let came = loops::answered(&project, run, choice == "more")?;
+                return told(context, &asked, &came);
             }
             let answer = Answer { choice, note };
-            store.request(&run, &Request::Answer { decision: decision.id.clone(), answer })?;
+            store.request(run, &Request::Answer { decision: decision.id.clone(), answer })?;
             if context.json {
                 documents::print(
                     &json!({ "schema": "tribunal.answer/1", "run": run, "decision": decision.id }),
@@ -62,13 +63,12 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             }
         }
         (Some(id), None) if !context.json => {
-            let (run, decision) = pick(&open, &id)?;
-            show(context, &project, (&run, decision))?;
+            show(context, &project, &pick(&open, &id)?)?;
         }
         _ if context.json => {
             let decisions = open
                 .iter()
-                .flat_map(|(view, answered)| {
+                .flat_map(|Asking { view, answered }| {
                     view.waiting().map(|decision| OpenDecision {
                         run: view.run.clone(),
                         decision: decision.clone(),
@@ -78,12 +78,16 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
                 .collect();
             documents::print(&Decisions { schema: "tribunal.decisions/1", decisions })?;
         }
-        _ if open.iter().all(|(view, _)| view.waiting().next().is_none()) => {
+        _ if open.iter().all(|asking| asking.view.waiting().next().is_none()) => {
             writeln!(stdout(), "nothing waits for a person")?;
         }
         _ => {
-            write!(stdout(), "{}", tables::decisions(open.iter().map(|(view, _)| view), &context.answers))?;
-            for (view, answered) in open.iter().filter(|(_, answered)| !answered.is_empty()) {
+            write!(
+                stdout(),
+                "{}",
+                tables::decisions(open.iter().map(|asking| &asking.view), &context.answers)
+            )?;
+            for Asking { view, answered } in open.iter().filter(|asking| !asking.answered.is_empty()) {
                 let run = view.run.as_ref().map_or("", |run| run.as_str());
                 let names: Vec<&str> = answered.iter().map(DecisionId::as_str).collect();
                 let text = format!("{} answered, not yet taken in: tribunal resume {run}", names.join(", "));
@@ -95,7 +99,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
 }
 
 /// What an answer has come to at once.
-fn told(context: &Context, (run, decision): (&RunId, &Decision), came: &str) -> Result<u8, Complaint> {
+fn told(context: &Context, asked: &Asked<'_>, came: &str) -> Result<u8, Complaint> {
+    let Asked { run, decision } = asked;
     if context.json {
         documents::print(&json!({ "schema": "tribunal.answer/1", "run": run, "decision": decision.id }))?;
     } else {
@@ -105,7 +110,8 @@ fn told(context: &Context, (run, decision): (&RunId, &Decision), came: &str) -> 
 }
 
 /// One decision, with the patch it is about.
-fn show(context: &Context, project: &Project, (run, decision): (&RunId, &Decision)) -> Result<(), Complaint> {
+fn show(context: &Context, project: &Project, asked: &Asked<'_>) -> Result<(), Complaint> {
+    let Asked { run, decision } = asked;
     let mut out = stdout().lock();
     if let About::Patch { diff, .. } = &decision.about {
         let patch = Store::open_read_only(&project.home())?.blob(diff)?;
@@ -128,8 +134,18 @@ fn show(context: &Context, project: &Project, (run, decision): (&RunId, &Decisio
     Ok(())
 }
 
-/// Runs that ask something, each with the decisions whose answers it has not yet taken in.
-type Asking = (RunView, Vec<DecisionId>);
+/// A decision that was named, and the run that waits for it.
+struct Asked<'a> {
+    run: RunId,
+    decision: &'a Decision,
+}
+
+/// A run that asks something.
+struct Asking {
+    view: RunView,
+    /// The decisions whose answers it has not yet taken in.
+    answered: Vec<DecisionId>,
+}
 
 fn open_decisions(store: &Store, project: &Project) -> Result<Vec<Asking>, Complaint> {
     let mut open = Vec::new();
@@ -139,19 +155,19 @@ fn open_decisions(store: &Store, project: &Project) -> Result<Vec<Asking>, Compl
             Request::Answer { decision, .. } => Some(decision),
             Request::Resume | Request::Say(_) | Request::Amend { .. } | Request::Add { .. } => None,
         });
-        open.push((view, answered.collect()));
+        open.push(Asking { view, answered: answered.collect() });
     }
     // A loop has no run: what it asks stands in its own journal.
     for run in store.loops()? {
         let view = RunView { run: Some(run.clone()), ..RunView::of(&store.entries(&run, 0)?) };
-        open.push((view, Vec::new()));
+        open.push(Asking { view, answered: Vec::new() });
     }
     Ok(open)
 }
 
-fn pick<'a>(open: &'a [Asking], said: &str) -> Result<(RunId, &'a Decision), Complaint> {
+fn pick<'a>(open: &'a [Asking], said: &str) -> Result<Asked<'a>, Complaint> {
     let mut fitting = Vec::new();
-    for (view, answered) in open {
+    for Asking { view, answered } in open {
         let Some(run) = &view.run else { continue };
         for decision in view.waiting() {
             let long = format!("{run}.{}", decision.id);
@@ -163,7 +179,7 @@ fn pick<'a>(open: &'a [Asking], said: &str) -> Result<(RunId, &'a Decision), Com
     match fitting.as_slice() {
         [(run, _, true)] => Err(Complaint::usage(format!("{said} is answered already"))
             .todo(format!("the run takes it in: tribunal resume {run}"))),
-        [(run, decision, false)] => Ok((run.clone(), decision)),
+        [(run, decision, false)] => Ok(Asked { run: run.clone(), decision }),
         [] => Err(Complaint::usage(format!("no decision {said} is open")).todo("tribunal decisions")),
         several => {
             let names: Vec<String> =

@@ -12,9 +12,9 @@ use tribunal_runner::Project;
 use crate::{
     complaint::{Complaint, ENVIRONMENT},
     context::{Context, quoted},
+    demo_project::{FILES, SUBJECT},
     running::{Ended, Job, execute},
-    settings::{FILE, Resolved, Wishes, items_of_text, resolve},
-    trust::Item,
+    settings::{Resolved, Wishes, resolve},
     view::Progress,
 };
 
@@ -27,26 +27,6 @@ pub(crate) struct Arguments {
     progress: Progress,
 }
 
-const SUBJECT: &str = "_bmad-output/planning-artifacts/prd.md";
-
-/// The bundled project.
-const FILES: [(&str, &str); 5] = [
-    ("README.md", include_str!("../../demo/README.md")),
-    ("tribunal.yaml", include_str!("../../demo/tribunal.yaml")),
-    ("demo/court.yaml", include_str!("../../demo/demo/court.yaml")),
-    ("_bmad/bmm/config.yaml", include_str!("../../demo/_bmad/bmm/config.yaml")),
-    (SUBJECT, include_str!("../../demo/_bmad-output/planning-artifacts/prd.md")),
-];
-
-/// The commands of the bundled project: they came with Tribunal, so nobody is asked about them.
-pub(crate) fn bundled_items() -> Vec<Item> {
-    FILES
-        .iter()
-        .filter(|(name, _)| *name == FILE)
-        .flat_map(|(name, text)| items_of_text(name, text))
-        .collect()
-}
-
 pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
     let folder = folder(arguments.dir, context)?;
     unpack(&folder).map_err(|cause| {
@@ -55,10 +35,11 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     })?;
     introduce(&folder, context)?;
     // Whatever the person has set elsewhere: the demo is the same for everybody.
-    let wishes = Wishes { paced: context.wishes().paced, ..Wishes::default() };
+    let wishes = Wishes { paced: Wishes::from_environment(context).paced, ..Wishes::default() };
     let Resolved { settings, share, .. } = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
     let job = Job::Start(Box::new(settings));
-    let ended = execute(context, Project::at(&folder), job, arguments.progress.mode, share)?;
+    let ended =
+        execute(context, Project::at(&folder), job, arguments.progress.mode.unwrap_or_default(), share)?;
     if !context.json {
         look_around(&folder, &ended, context)?;
     }

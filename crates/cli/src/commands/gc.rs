@@ -87,20 +87,16 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
     let journal = &collected.journal;
     let sum = |items: &[Item]| items.iter().map(|item| item.bytes).sum::<u64>();
     let verb = if dry_run { "would remove" } else { "removed" };
-    let mut line = |count: usize, what: &str, bytes: u64| match count {
+    let mut line = |count: usize, what: Noun, bytes: u64| match count {
         0 => Ok(()),
-        1 => writeln!(out, "{verb} 1 {what} ({})", size(bytes)),
-        many => writeln!(out, "{verb} {many} {} ({})", plural(what), size(bytes)),
+        1 => writeln!(out, "{verb} 1 {} ({})", what.one, size(bytes)),
+        many => writeln!(out, "{verb} {many} {} ({})", what.many, size(bytes)),
     };
-    line(collected.copies.len(), "folder of copies", sum(&collected.copies))?;
-    line(collected.temporary.len(), "temporary file", sum(&collected.temporary))?;
-    line(
-        usize::try_from(journal.blobs).unwrap_or(usize::MAX),
-        "text that nothing refers to",
-        journal.blob_bytes,
-    )?;
+    line(collected.copies.len(), COPIES, sum(&collected.copies))?;
+    line(collected.temporary.len(), TEMPORARY, sum(&collected.temporary))?;
+    line(usize::try_from(journal.blobs).unwrap_or(usize::MAX), TEXTS, journal.blob_bytes)?;
     let texts = sum(&collected.originals) + sum(&collected.checkpoints);
-    line(collected.runs.len(), "run", journal.entry_bytes + texts)?;
+    line(collected.runs.len(), RUNS, journal.entry_bytes + texts)?;
     if !collected.runs.is_empty() {
         let names: Vec<&str> = collected.runs.iter().map(RunId::as_str).take(NAMED).collect();
         let more = collected.runs.len() - names.len();
@@ -135,15 +131,17 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// `folder of copies`: `folders of copies`.
-fn plural(what: &str) -> String {
-    match what.split_once(' ') {
-        Some((noun, rest)) if rest.starts_with("of ") || rest.starts_with("that ") => {
-            format!("{noun}s {rest}")
-        }
-        _ => format!("{what}s"),
-    }
+/// What is removed, alone and several of it.
+#[derive(Clone, Copy)]
+struct Noun {
+    one: &'static str,
+    many: &'static str,
 }
+
+const COPIES: Noun = Noun { one: "folder of copies", many: "folders of copies" };
+const TEMPORARY: Noun = Noun { one: "temporary file", many: "temporary files" };
+const TEXTS: Noun = Noun { one: "text that nothing refers to", many: "texts that nothing refers to" };
+const RUNS: Noun = Noun { one: "run", many: "runs" };
 
 /// `512 bytes`, `4.0 KB`, `1.2 MB`.
 fn size(bytes: u64) -> String {
@@ -165,10 +163,6 @@ mod tests {
         assert_eq!(
             [0, 999, 4_000, 1_234_567, 5_000_000_000].map(size),
             ["0 bytes", "999 bytes", "4.0 KB", "1.2 MB", "5.0 GB"]
-        );
-        assert_eq!(
-            ["run", "temporary file", "folder of copies"].map(plural),
-            ["runs", "temporary files", "folders of copies"]
         );
     }
 }

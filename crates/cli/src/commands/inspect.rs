@@ -31,7 +31,7 @@ use crate::{
     complaint::{Complaint, NEGATIVE},
     context::Context,
     documents::{self, Inspection},
-    settings::{self, Layer, Manner},
+    settings::{self, Given, Layer, Manner},
 };
 
 #[derive(Debug, clap::Subcommand)]
@@ -112,7 +112,7 @@ pub(super) fn story(file: &Path, context: &Context) -> Result<u8, Complaint> {
 
 fn settings(all: bool, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
-    let effective = settings::gather(project.root(), &context.wishes().given)?;
+    let effective = settings::gather(project.root(), &Given::from_environment())?;
     let survey = settings::survey(project.root(), &effective);
     let root = project.root().display().to_string();
     if context.json {
@@ -165,16 +165,21 @@ fn answer(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Complain
         let minutes = (!minutes.is_empty()).then_some(minutes);
         documents::print(&Inspection { schema, content, minutes, remarks })?;
     } else {
-        show(&mut stdout().lock(), (&parsed.content, &parsed.minutes), &parsed.remarks)?;
+        let Parsed { content, minutes, remarks } = &parsed;
+        show(&mut stdout().lock(), &AnswerRead { content, minutes, remarks })?;
     }
     Ok(if readable { 0 } else { NEGATIVE })
 }
 
-fn show(
-    out: &mut impl Write,
-    (content, minutes): (&Content, &Minutes),
-    remarks: &[String],
-) -> Result<(), Complaint> {
+/// An agent's answer as it was read.
+struct AnswerRead<'a> {
+    content: &'a Content,
+    minutes: &'a Minutes,
+    remarks: &'a [String],
+}
+
+fn show(out: &mut impl Write, answer: &AnswerRead<'_>) -> Result<(), Complaint> {
+    let AnswerRead { content, minutes, remarks } = answer;
     match content {
         Content::Findings { raised } => {
             writeln!(out, "{}", count(raised.len(), "finding"))?;
@@ -210,7 +215,7 @@ fn show(
         }
     }
     show_minutes(out, minutes)?;
-    for remark in remarks {
+    for remark in *remarks {
         writeln!(out, "[W] {}", escaped(remark))?;
     }
     Ok(())

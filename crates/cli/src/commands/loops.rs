@@ -24,10 +24,11 @@ use tribunal_store::Store;
 use crate::{
     agent_session,
     complaint::{Complaint, ENVIRONMENT},
-    context::{Context, given, quoted},
+    context::{Context, quoted},
     documents::{self, LoopRow, Loops},
-    settings::hooks_of,
-    trust::{self, Item},
+    settings::{Given, hooks_of},
+    trust,
+    trust_item::Item,
 };
 
 #[derive(Debug, clap::Subcommand)]
@@ -191,7 +192,7 @@ fn check_step(project: &Project, step: &Path, context: &Context) -> Result<Strin
 
 /// When a state is no longer believed in.
 pub(super) fn stale_after(project: &Project) -> Result<Duration, Complaint> {
-    Ok(hooks_of(project.root(), &given())?.stale_after)
+    Ok(hooks_of(project.root(), &Given::from_environment())?.stale_after)
 }
 
 fn no_session() -> Complaint {

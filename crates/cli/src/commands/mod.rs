@@ -30,8 +30,6 @@ mod validate;
 
 use clap::Subcommand;
 
-pub(crate) use demo::bundled_items;
-
 use crate::{complaint::Complaint, context::Context};
 
 #[derive(Debug, Subcommand)]

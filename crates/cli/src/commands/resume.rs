@@ -25,8 +25,9 @@ use crate::{
     detach::{Following, detach},
     probe::require_versions,
     running::{Job, execute},
-    settings::{Effective, Resolved, gather, mode, of_the_person, person_s_items, resolve, share},
-    trust::{self, Item},
+    settings::{Effective, Given, Resolved, Wishes, gather, of_the_person, person_s_items, resolve},
+    trust,
+    trust_item::Item,
     view::Progress,
 };
 
@@ -81,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     if !matches!(view.phase, Phase::Finished(_)) {
         let items = match (&changed, &view.settings) {
             (Some(changed), _) => changed.items.clone(),
-            (None, Some(pinned)) => not_the_person_s(pinned, context)?,
+            (None, Some(pinned)) => not_the_person_s(pinned)?,
             (None, None) => Vec::new(),
         };
         trust::require(context, project.root(), &items)?;
@@ -95,22 +96,23 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         return detach(context, &project, Following::default());
     }
     // A setting that cannot be read does not keep a run from going on.
-    let all = gather(project.root(), &context.wishes().given).unwrap_or_else(|_| Effective::defaults());
-    let mode = arguments.progress.mode.or_else(|| mode(&all));
+    let all = gather(project.root(), &Given::from_environment()).unwrap_or_else(|_| Effective::defaults());
+    let typed = all.typed();
+    let mode = arguments.progress.mode.unwrap_or(typed.progress);
     // Whoever goes on with it in a session of its own has come back to repair.
     let bound = match (agent_session::current(context), &view.settings) {
         (Some(session), Some(settings)) => Some(agent_session::of_review(&session, settings)),
         _ => None,
     };
     let job = Job::Resume(run, changed).bound(bound);
-    execute(context, project, job, mode, share(&all)).map(|ended| ended.exit)
+    execute(context, project, job, mode, typed.share).map(|ended| ended.exit)
 }
 
 /// What a run was pinned to may have come with a clone; only what the person has set outside any project is surely theirs.
-fn not_the_person_s(pinned: &Settings, context: &Context) -> Result<Vec<Item>, Complaint> {
+fn not_the_person_s(pinned: &Settings) -> Result<Vec<Item>, Complaint> {
     let mut items = Item::of(pinned);
     if !items.is_empty() {
-        let own = person_s_items(&of_the_person(&context.wishes().given)?);
+        let own = person_s_items(&of_the_person(&Given::from_environment())?);
         items.retain(|item| !own.contains(&item.hash()));
     }
     Ok(items)
@@ -124,8 +126,7 @@ fn reload(
     context: &Context,
 ) -> Result<Resolved, Complaint> {
     let begun = |path: &str| format!("the run's own {path}");
-    let wishes = context
-        .wishes()
+    let wishes = Wishes::from_environment(context)
         .flag(&begun("tier"), "tier", Some(pinned.tier.to_string()))
         .flag(&begun("level"), "level", pinned.level.map(|level| level.to_string()))
         .flag(&begun("goal"), "goal", Some(pinned.goal.to_string()))

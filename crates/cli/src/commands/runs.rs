@@ -4,6 +4,7 @@ use std::io::{Write, stdout};
 
 use tribunal_core::{
     event::{Entry, Event},
+    reason::Outcome,
     view::{Phase, RunView},
 };
 use tribunal_report::{
@@ -92,7 +93,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
 impl Arguments {
     fn wants(&self, standing: &Standing<'_>) -> bool {
         let asks = standing.view.summary().is_some() && standing.view.waiting().next().is_some();
-        (!self.live || standing.word() == "running")
-            && (!self.waiting || asks || standing.word() == "waiting")
+        let is_worked_on = standing.live && matches!(standing.view.phase, Phase::Running);
+        let outcome = standing.view.summary().and_then(|summary| summary.outcome);
+        (!self.live || is_worked_on) && (!self.waiting || asks || outcome == Some(Outcome::Waiting))
     }
 }

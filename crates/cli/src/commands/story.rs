@@ -82,13 +82,12 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     };
     let bmad = Bmad::of(&project);
     let done = write(&project, &path, |text| {
-        let mut told = Vec::new();
-        let new = change(text, arguments, (left.as_ref(), &bmad), &mut told)?;
+        let Edited { text: new, told } = change(text, arguments, left.as_ref(), bmad.layout.era)?;
         Ok((if arguments.dry_run { text.to_string() } else { new }, told))
     });
     let mut told = done.map_err(|error| complaint(&path, error))?;
-    if let Some((run, findings)) = left.as_ref().filter(|_| has_ledger(&bmad)) {
-        told.extend(ledger(&project, &bmad, (&path, run, findings), arguments.dry_run)?);
+    if let Some(left) = left.as_ref().filter(|_| has_ledger(&bmad)) {
+        told.extend(ledger(&project, &bmad, &left.deferred_from(&path), arguments.dry_run)?);
     }
     if context.json {
         let schema = "tribunal.story/1";
@@ -99,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     for line in &told {
         writeln!(stdout(), "{}", escaped(&format!("{mark} {line}")))?;
     }
-    if told.is_empty() && left.as_ref().is_some_and(|(_, findings)| findings.is_empty()) {
+    if told.is_empty() && left.as_ref().is_some_and(|left| left.findings.is_empty()) {
         writeln!(stdout(), "that run left nothing to do")?;
     } else if told.is_empty() {
         writeln!(stdout(), "{}", escaped(&format!("{path} says so already")))?;
@@ -111,8 +110,11 @@ fn is_outside(path: &str) -> bool {
     path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..")
 }
 
-/// A run and what it left open or deferred.
-type Left = (RunId, Vec<Finding>);
+/// What a run left open or deferred.
+struct Left {
+    run: RunId,
+    findings: Vec<Finding>,
+}
 
 fn left_by(project: &Project, run: &str, path: &str, context: &Context) -> Result<Left, Complaint> {
     let (store, run) = context.run_meant(project, Some(run))?;
@@ -127,16 +129,22 @@ fn left_by(project: &Project, run: &str, path: &str, context: &Context) -> Resul
         writeln!(stderr(), "[W] {}", escaped(&format!("run {run} reviewed {what}, and not {path}")))?;
     }
     let is_left = |finding: &Finding| !matches!(finding.status, Status::Fixed | Status::Dismissed { .. });
-    Ok((run, view.findings.into_values().filter(is_left).collect()))
+    Ok(Left { run, findings: view.findings.into_values().filter(is_left).collect() })
+}
+
+/// A story's new text, and what is different in it.
+struct Edited {
+    text: String,
+    told: Vec<String>,
 }
 
 fn change(
     text: &str,
     arguments: &Arguments,
-    (left, bmad): (Option<&Left>, &Bmad),
-    told: &mut Vec<String>,
-) -> Result<String, Refused> {
-    let mut text = text.to_string();
+    left: Option<&Left>,
+    era: Option<Era>,
+) -> Result<Edited, Refused> {
+    let (mut text, mut told) = (text.to_string(), Vec::new());
     let mut step = |new: String, text: &mut String, what: String| {
         if new != *text {
             told.push(what);
@@ -158,14 +166,14 @@ fn change(
         let new = edit::add_files(&text, &[file])?;
         step(new, &mut text, format!("{file} added to the list of files"));
     }
-    if let Some((_, findings)) = left {
-        let dialect = dialect(&text, bmad.layout.era);
-        for finding in findings {
+    if let Some(left) = left {
+        let dialect = dialect(&text, era);
+        for finding in &left.findings {
             let new = edit::add_follow_ups(&text, dialect, &[follow_up(finding, dialect)])?;
             step(new, &mut text, format!("{} left to do: {}", finding.id, fold_line(&finding.description)));
         }
     }
-    Ok(text)
+    Ok(Edited { text, told })
 }
 
 /// The one the file uses; else that of its era.
@@ -196,28 +204,35 @@ fn has_ledger(bmad: &Bmad) -> bool {
     bmad.layout.era.is_some_and(|era| era >= Era::C2)
 }
 
-/// What is deferred is kept in the ledger as well.
-fn ledger(
-    project: &Project,
-    bmad: &Bmad,
-    (story, run, findings): (&str, &RunId, &[Finding]),
-    dry_run: bool,
-) -> Result<Option<String>, Complaint> {
-    let path = format!("{}/{LEDGER}", bmad.config.folders.implementation);
-    let path = path.trim_start_matches('/');
-    let deferred = findings.iter().filter(|finding| matches!(finding.status, Status::Deferred { .. }));
-    let items: Vec<NewItem> = deferred
-        .map(|finding| NewItem {
+impl Left {
+    /// What is deferred of it, as the ledger has it.
+    fn deferred_from(&self, story: &str) -> Vec<NewItem> {
+        let run = &self.run;
+        let deferred =
+            self.findings.iter().filter(|finding| matches!(finding.status, Status::Deferred { .. }));
+        let item = |finding: &Finding| NewItem {
             source: story.to_string(),
             summary: fold_line(&finding.description),
             evidence: match &finding.place {
                 Some(place) => format!("{}:{}, finding {} of run {run}", place.file, place.line, finding.id),
                 None => format!("finding {} of run {run}", finding.id),
             },
-        })
-        .collect();
+        };
+        deferred.map(item).collect()
+    }
+}
+
+/// What is deferred is kept in the ledger as well.
+fn ledger(
+    project: &Project,
+    bmad: &Bmad,
+    items: &[NewItem],
+    dry_run: bool,
+) -> Result<Option<String>, Complaint> {
+    let path = format!("{}/{LEDGER}", bmad.config.folders.implementation);
+    let path = path.trim_start_matches('/');
     let done = edit_or_make(project, path, |text| {
-        let new = deferred::add(text, &items);
+        let new = deferred::add(text, items);
         let added = deferred::read(&new).items.len() - deferred::read(text).items.len();
         Ok::<_, Refused>((if dry_run { text.to_string() } else { new }, added))
     });

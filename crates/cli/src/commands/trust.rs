@@ -16,8 +16,9 @@ use crate::{
     complaint::{Complaint, NEGATIVE},
     context::Context,
     documents::{self, Trust, TrustItem},
-    settings::{all_items, gather},
-    trust::{Book, Item, ask, secret_in},
+    settings::{Given, all_items, gather},
+    trust::{Book, ask, secret_in},
+    trust_item::Item,
 };
 
 #[derive(Debug, clap::Args)]
@@ -81,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
 
 /// What the project's files define, what runs that can go on were started with, and what these files want run.
 fn items(context: &Context, project: &Project, steps: &[PathBuf]) -> Result<Vec<Item>, Complaint> {
-    let mut items = all_items(&gather(project.root(), &context.wishes().given)?);
+    let mut items = all_items(&gather(project.root(), &Given::from_environment())?);
     if let Some(store) = context.journal(project)? {
         for (view, _) in runs::all(&store, project)? {
             if let Some(settings) =

@@ -6,17 +6,17 @@ use std::path::Path;
 use tribunal_agents::driver::vendor;
 use tribunal_core::{
     ids::AgentName,
-    level::Tier,
     settings::{AgentSpec, DriverSpec},
 };
 
 use super::{
     drivers::{driver, itself},
-    layers::{Effective, FILE},
+    layers::{Effective, FILE, list, place, text},
     nearest,
     read::{self, Problem},
-    resolve::{Wishes, list, place, text},
     selection::{self, Selection},
+    typed::{AgentChoice, TypedSettings},
+    wishes::Wishes,
 };
 use crate::{
     clients::Present,
@@ -50,15 +50,19 @@ pub(super) struct Company {
 
 pub(super) fn company(
     effective: &Effective,
-    tier: Tier,
+    typed: &TypedSettings,
     wishes: &Wishes,
     root: &Path,
 ) -> Result<Company, Complaint> {
-    if let Some(complaint) = read::complaint(&problems(effective)) {
+    if let Some(complaint) = read::complaint(&problems(effective, &typed.agents)) {
         return Err(complaint);
     }
-    let selection = Selection::of(effective, tier);
-    let Used { names: used, chosen } = used(effective, &selection, wishes, root)?;
+    let selection = Selection::of(effective, typed);
+    let named = typed.agents.used.clone().unwrap_or_default();
+    let Used { names: used, chosen } = match named.is_empty() {
+        true => unnamed(effective, &selection, wishes, root)?,
+        false => Used { names: named, chosen: None },
+    };
     let named = |name: &str| agent(name, effective, wishes.paced, root);
     let mut names = used.clone();
     for name in [selection.primaries(), selection.fallbacks()].concat() {
@@ -91,9 +95,9 @@ struct Used {
     chosen: Option<String>,
 }
 
-/// Those under `agents.use`; else the only one there is; else those that `agentConfig` names; else the first client that
-/// is there and signed in.
-fn used(
+/// Who takes part where `agents.use` names nobody: the only one there is; else those that `agentConfig` names; else the first
+/// client that is there and signed in.
+fn unnamed(
     effective: &Effective,
     selection: &Selection,
     wishes: &Wishes,
@@ -101,11 +105,10 @@ fn used(
 ) -> Result<Used, Complaint> {
     let of = |names| Ok(Used { names, chosen: None });
     let defined = defined(effective);
-    match (list(effective, "agents.use"), defined.as_slice(), selection.primaries()) {
-        (used, _, _) if !used.is_empty() => of(used),
-        (_, [only], _) => of(vec![only.to_string()]),
-        (_, _, named) if !named.is_empty() => of(named),
-        (_, [], _) => {
+    match (defined.as_slice(), selection.primaries()) {
+        ([only], _) => of(vec![only.to_string()]),
+        (_, named) if !named.is_empty() => of(named),
+        ([], _) => {
             let mut clients = wishes.clients.clone();
             // By a keychain, say: that shows nowhere, and is asked for.
             if let Some(ask) = wishes.ask.filter(|_| !clients.iter().any(Present::is_ready)) {
@@ -120,16 +123,16 @@ fn used(
             );
             Ok(Used { names: vec![client.id.to_string()], chosen: Some(chosen) })
         }
-        (_, several, _) => Err(not_said(root, several)),
+        (several, _) => Err(not_said(root, several)),
     }
 }
 
 /// Names that lead nowhere: under `use`, in `agentConfig`, and from one agent to a stronger one.
-pub(super) fn problems(effective: &Effective) -> Vec<Problem> {
+pub(super) fn problems(effective: &Effective, choice: &AgentChoice) -> Vec<Problem> {
     let defined = defined(effective);
     let is_known = |name: &str| defined.contains(&name) || itself(name).is_some();
     let mut problems = Vec::new();
-    for name in list(effective, "agents.use").iter().filter(|name| !is_known(name)) {
+    for name in choice.used.iter().flatten().filter(|name| !is_known(name)) {
         let what = format!("there is no agent `{name}`");
         let hint = define(name, &defined);
         problems.push(Problem::at(effective.origin("agents.use"), what, Some(hint)));
@@ -232,7 +235,7 @@ fn no_agent(root: &Path, clients: &[Present]) -> Complaint {
             "or name a command of yours in {}: agents: {{mine: {{driver: command, argv: [my-agent]}}}}",
             root.join(FILE).display()
         ))
-        .todo("see what is missing: tribunal doctor")
+        .todo_doctor()
         .todo("or see it work without an agent: tribunal demo")
 }
 

@@ -11,8 +11,7 @@ use tribunal_core::{
 
 use super::{
     kind::Value,
-    layers::Effective,
-    resolve::{list, place, text},
+    layers::{Effective, list, place, text},
 };
 use crate::complaint::Complaint;
 
@@ -111,7 +110,7 @@ fn client(name: &str, effective: &Effective) -> ClientSpec {
             _ => Inherit::User,
         },
         bypass: is_set(&at("bypass"), true),
-        fresh: is_set(&at("fresh"), true) || is_set("agents.continue", false),
+        fresh: is_set(&at("fresh"), true) || !effective.typed().agents.continue_sessions,
         allow: list(effective, &at("allow")),
         servers: servers(effective),
     }

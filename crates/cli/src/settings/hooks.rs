@@ -3,51 +3,17 @@
 //! No agent is resolved and no other section is held against the table; a slip in one of them keeps no hook from its work. BMAD's
 //! file is not read: `hooks` in it are BMAD's own.
 
-use std::{path::Path, time::Duration};
-
-use tribunal_guard::{Bounds, GuardPolicy};
+use std::path::Path;
 
 use super::{
-    kind::Value,
-    layers::{self, Effective, FILE, Given, Layer},
+    layers::{self, Effective, FILE, Given},
+    origin::Layer,
     read,
+    typed::HookSettings,
 };
 use crate::complaint::Complaint;
 
 const SECTION: &str = "hooks";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HookSettings {
-    pub guard: GuardPolicy,
-    /// Without a sign for so long, a session is no longer waited for.
-    pub stale_after: Duration,
-}
-
-impl Default for HookSettings {
-    fn default() -> Self {
-        HookSettings::of(&Effective::default())
-    }
-}
-
-impl HookSettings {
-    fn of(effective: &Effective) -> HookSettings {
-        let on = |path: &str| !matches!(effective.get(path), Some(Value::Flag(false)));
-        let paths = match effective.get("hooks.guard_paths") {
-            Some(Value::Text(word)) if word == "off" => Bounds::Off,
-            Some(Value::Text(word)) if word == "subject" => Bounds::Subject,
-            _ => Bounds::Project,
-        };
-        let hours = match effective.get("hooks.stale_after") {
-            Some(Value::Whole(hours)) => *hours,
-            _ => 24,
-        };
-        let (own_files, destructive) = (on("hooks.guard_own_files"), on("hooks.guard_destructive"));
-        HookSettings {
-            guard: GuardPolicy { paths, own_files, destructive },
-            stale_after: Duration::from_secs(hours * 3600),
-        }
-    }
-}
 
 /// Folds the layers as for a run, but only this section of them.
 pub(crate) fn hooks_of(root: &Path, given: &Given) -> Result<HookSettings, Complaint> {
@@ -70,13 +36,15 @@ pub(crate) fn hooks_of(root: &Path, given: &Given) -> Result<HookSettings, Compl
     }
     match read::complaint(&problems) {
         Some(complaint) => Err(complaint),
-        None => Ok(HookSettings::of(&effective)),
+        None => Ok(effective.typed().hooks),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, time::Duration};
+
+    use tribunal_guard::{Bounds, GuardPolicy};
 
     use super::*;
 
@@ -93,7 +61,7 @@ mod tests {
         let alone = hooks_of(&root, &given).map_err(said);
         // Where both can be read, both say the same.
         if let (Ok(alone), Ok(all)) = (&alone, layers::gather(&root, &given)) {
-            assert_eq!(*alone, HookSettings::of(&all));
+            assert_eq!(*alone, all.typed().hooks);
         }
         alone
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::{Value as Json, json};
 
-use tribunal_bmad::yaml::{Form, Node};
+use tribunal_bmad::yaml::{self, Form, Node};
 
 use super::nearest;
 use crate::context::quoted;
@@ -77,6 +77,19 @@ impl Kind {
             (Form::Map(_), _) => Err(slip("keys and values of its own", None)),
             (Form::Nothing, _) => Err(slip("nothing", Some("write a value, or remove the line".into()))),
         }
+    }
+
+    /// The value of a variable or a flag. Text and names are taken as they are; lists are written `[a, b]`.
+    pub(super) fn read_given(self, text: &str) -> Result<Option<Value>, Slip> {
+        let scalar = |text: &str| Node::of(Form::Scalar(text.to_string()));
+        let node = match self {
+            Kind::List | Kind::Commands | Kind::ListOf(_) if text.trim_start().starts_with('[') => {
+                yaml::parse(text).unwrap_or_else(|_| scalar(text))
+            }
+            Kind::List | Kind::Commands | Kind::ListOf(_) => Node::of(Form::List(vec![scalar(text)])),
+            _ => scalar(text),
+        };
+        self.read(&node)
     }
 
     fn read_text(self, text: &str) -> Result<Option<Value>, Slip> {
@@ -233,6 +246,15 @@ impl Value {
             Value::Text(text) => json!(text),
             Value::List(list) => json!(list),
         }
+    }
+}
+
+/// A value in the unit of its kind: minutes are kept as seconds.
+pub(super) fn in_its_unit(kind: Kind, value: &Value) -> Json {
+    match (kind, value) {
+        (Kind::Minutes, Value::Whole(seconds)) if seconds % 60 == 0 => json!(seconds / 60),
+        (Kind::Minutes, Value::Whole(seconds)) => json!(*seconds as f64 / 60.0),
+        _ => value.json(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, fs, io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -12,8 +12,10 @@ use tribunal_bmad::CONFIG_PATH;
 use super::{
     kind::Value,
     nearest,
+    origin::{Layer, Origin},
     read::{self, Manner, Problem, Reading},
     table::{self, NAME},
+    typed::TypedSettings,
 };
 use crate::complaint::Complaint;
 
@@ -41,53 +43,6 @@ pub(crate) struct Flag {
 
 pub(crate) const PREFIX: &str = "TRIBUNAL_";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layer {
-    Default,
-    User,
-    Bmad,
-    Project,
-    Environment,
-    Flags,
-}
-
-impl Layer {
-    /// Whether it came with the project, that is from somebody who is perhaps not the person who runs it.
-    pub fn is_the_project_s(self) -> bool {
-        matches!(self, Layer::Bmad | Layer::Project)
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Layer::Default => "default",
-            Layer::User => "user",
-            Layer::Bmad => "bmad",
-            Layer::Project => "project",
-            Layer::Environment => "environment",
-            Layer::Flags => "flags",
-        }
-    }
-}
-
-/// Where a value was set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
-    pub layer: Layer,
-    /// The file, the variable or the flag.
-    pub name: String,
-    pub line: Option<usize>,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.layer, self.line) {
-            (Layer::Default, _) => f.write_str("default"),
-            (_, Some(line)) => write!(f, "{}:{line}", self.name),
-            (_, None) => f.write_str(&self.name),
-        }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Setting {
     pub value: Value,
@@ -106,12 +61,24 @@ impl Effective {
     pub fn defaults() -> Effective {
         let mut effective = Effective::default();
         let origin = || Origin { layer: Layer::Default, name: String::new(), line: None };
-        for row in table::rows().filter(|row| !row.default.is_empty()) {
-            if let Ok(Some(value)) = read::read_given(row.kind, row.default) {
+        let defaults = TypedSettings::default();
+        for row in table::rows() {
+            if let Some(value) = row.default_in(&defaults) {
                 effective.values.insert(row.path.to_string(), Setting { value, origin: origin() });
             }
         }
         effective
+    }
+
+    /// Every value in the field that its setting fills. What nobody set is as it is by default.
+    pub fn typed(&self) -> TypedSettings {
+        let mut typed = TypedSettings::default();
+        for row in table::rows() {
+            if let Some(value) = self.get(row.path) {
+                row.apply(value, &mut typed);
+            }
+        }
+        typed
     }
 
     pub(super) fn take(&mut self, layer: Layer, file: &str, reading: Reading) {
@@ -132,6 +99,25 @@ impl Effective {
     pub fn origin(&self, path: &str) -> Option<&Origin> {
         self.values.get(path).map(|setting| &setting.origin)
     }
+}
+
+pub(super) fn text<'a>(effective: &'a Effective, path: &str) -> Option<&'a str> {
+    match effective.get(path) {
+        Some(Value::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+pub(super) fn list(effective: &Effective, path: &str) -> Vec<String> {
+    match effective.get(path) {
+        Some(Value::List(list)) => list.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Where a setting was set, for people.
+pub(super) fn place(effective: &Effective, path: &str) -> String {
+    effective.origin(path).map_or_else(|| "the settings".to_string(), ToString::to_string)
 }
 
 /// `agents.mine.` of `agents.mine.argv`.
@@ -257,7 +243,7 @@ fn set(effective: &mut Effective, flag: &Flag, problems: &mut Vec<Problem>) {
 
 fn put(effective: &mut Effective, path: &str, text: &str, origin: Origin, problems: &mut Vec<Problem>) {
     let Some((spelling, canonical)) = table::at(path) else { return };
-    match read::read_given(spelling.kind, text) {
+    match spelling.kind.read_given(text) {
         Ok(Some(value)) => {
             effective.values.insert(canonical, Setting { value, origin });
         }

@@ -1,17 +1,20 @@
 //! Settings: what people wrote, in which layer, and what it means for one run.
 //!
-//! [`table`] knows every setting; `tribunal_bmad::yaml` reads YAML with its lines; [`read`] holds a file against the table; [`layers`]
-//! folds files, environment and flags; [`resolve`], [`agents`], [`drivers`], [`selection`] and [`roster`] make a run's settings
-//! of it; [`show`] and [`schema`] explain it to people and to editors; [`hooks`] is the part that hooks need, and quick.
+//! [`table`] knows every setting, and which field of [`typed`] it fills; the field has the default, and [`codec`] turns the one
+//! into the other. `tribunal_bmad::yaml` reads YAML with its lines; [`read`] holds a file against the table; [`layers`] folds
+//! files, environment and flags; [`resolve`], [`agents`], [`drivers`], [`selection`] and [`roster`] make a run's settings of it;
+//! [`show`] and [`schema`] explain it to people and to editors; [`hooks`] is the part that hooks need, and quick.
 //! Unknown keys are refused with the line and the nearest known key. A run is pinned to what comes out here: editing a file does
 //! not change a run that has started. Which commands may run at all is not decided here, see `trust`.
 
 mod agents;
+mod codec;
 mod drivers;
 mod hints;
 mod hooks;
 mod kind;
 mod layers;
+mod origin;
 mod read;
 mod resolve;
 mod roster;
@@ -22,15 +25,20 @@ mod show;
 mod table;
 #[cfg(test)]
 mod tests;
+mod typed;
+mod wishes;
 
 pub(crate) use drivers::driver_of;
-pub(crate) use hooks::{HookSettings, hooks_of};
-pub(crate) use layers::{Effective, FILE, Given, Layer, PREFIX, gather, of_the_person};
+pub(crate) use hooks::hooks_of;
+pub(crate) use layers::{Effective, FILE, Given, gather, of_the_person};
+pub(crate) use origin::Layer;
 pub(crate) use read::{Manner, read};
-pub(crate) use resolve::{Resolved, Share, Wishes, mode, resolve, share, survey};
+pub(crate) use resolve::{Resolved, resolve, survey};
 pub(crate) use running::{all_items, items_of_text, person_s_items};
 pub(crate) use schema::schema;
-pub(crate) use show::{Document, draw, draw_file, draw_survey};
+pub(crate) use show::{Document, draw, draw_file, draw_survey, written_default};
+pub(crate) use typed::{HookSettings, Share};
+pub(crate) use wishes::Wishes;
 
 /// The known name nearest to what was typed, if it is near enough to be a slip.
 pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {

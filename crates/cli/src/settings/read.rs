@@ -3,9 +3,9 @@
 use tribunal_bmad::yaml::{self, Entry, Form, Node};
 
 use super::{
-    kind::{Kind, Value},
-    layers::Origin,
+    kind::Value,
     nearest,
+    origin::Origin,
     table::{self, NAME, Spelling},
 };
 use crate::complaint::Complaint;
@@ -276,19 +276,6 @@ fn stray_indent(text: &str) -> Option<(usize, String)> {
         above = Some(line.split(" #").next().unwrap_or(line));
     }
     None
-}
-
-/// The value of a variable or a flag. Text and names are taken as they are; lists are written `[a, b]`.
-pub(super) fn read_given(kind: Kind, text: &str) -> Result<Option<Value>, super::kind::Slip> {
-    let scalar = |text: &str| Node::of(Form::Scalar(text.to_string()));
-    let node = match kind {
-        Kind::List | Kind::Commands | Kind::ListOf(_) if text.trim_start().starts_with('[') => {
-            yaml::parse(text).unwrap_or_else(|_| scalar(text))
-        }
-        Kind::List | Kind::Commands | Kind::ListOf(_) => Node::of(Form::List(vec![scalar(text)])),
-        _ => scalar(text),
-    };
-    kind.read(&node)
 }
 
 /// All problems in one message: the first in full, the others below it.

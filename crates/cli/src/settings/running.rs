@@ -6,9 +6,10 @@ use tribunal_core::{ids::Hash, settings::Settings};
 
 use super::{
     kind::Value,
-    layers::{self, Effective, Layer},
+    layers::{self, Effective},
+    origin::Layer,
 };
-use crate::trust::{Item, Licence};
+use crate::trust_item::{Item, Licence};
 
 /// What of a run's settings would run a command and came with the project.
 pub(super) fn items(effective: &Effective, settings: &Settings) -> Vec<Item> {

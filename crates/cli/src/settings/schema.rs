@@ -3,15 +3,17 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    read,
+    kind::in_its_unit,
     table::{self, NAME, Spelling},
+    typed::TypedSettings,
 };
 
 pub(crate) fn schema() -> Json {
     let mut root = section();
+    let defaults = TypedSettings::default();
     for spelling in table::spellings() {
         for path in table::expanded(spelling.path) {
-            place(&mut root, &path, leaf(&spelling));
+            place(&mut root, &path, leaf(&spelling, &defaults));
         }
     }
     // A block `review_loop` may also stand under `automation`.
@@ -28,22 +30,19 @@ fn section() -> Json {
     json!({ "type": ["object", "null"], "properties": {}, "additionalProperties": false })
 }
 
-fn leaf(spelling: &Spelling) -> Json {
+fn leaf(spelling: &Spelling, defaults: &TypedSettings) -> Json {
     let row = spelling.row;
     let mut about = row.about.to_string();
     if spelling.path != row.path {
         about = format!("The same as {}. {about}", row.path);
     }
-    if !row.used {
+    if !row.is_used() {
         about.push_str(" (accepted; not used by this version)");
     }
     let mut schema = spelling.kind.schema();
     schema["description"] = json!(about);
-    if let Ok(Some(value)) = read::read_given(spelling.kind, row.default)
-        && !row.default.is_empty()
-        && spelling.kind == row.kind
-    {
-        schema["default"] = super::show::in_its_unit(row.kind, &value);
+    if let Some(value) = row.default_in(defaults).filter(|_| spelling.kind == row.kind) {
+        schema["default"] = in_its_unit(row.kind, &value);
     }
     schema
 }

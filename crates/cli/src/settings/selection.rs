@@ -19,9 +19,10 @@ use tribunal_core::{
 
 use super::{
     kind::Value,
-    layers::{Effective, Layer},
+    layers::{Effective, text},
+    origin::Layer,
     read::Problem,
-    resolve::text,
+    typed::TypedSettings,
 };
 
 const JOBS: [Job; 2] = [Job::Review, Job::Fix];
@@ -58,8 +59,8 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    pub fn of(effective: &Effective, tier: Tier) -> Selection {
-        let fixer_model = text(effective, "tasks.fixer_model").map(str::to_string);
+    pub fn of(effective: &Effective, typed: &TypedSettings) -> Selection {
+        let (tier, fixer_model) = (typed.run.tier, typed.agents.fixer_model.clone());
         let alone = effective.origin("agents.use").is_some_and(|origin| origin.layer == Layer::Flags);
         let choice = |job| if alone { Choice::default() } else { choice(effective, job, tier) };
         Selection { choices: JOBS.map(|job| (job, choice(job))).to_vec(), fixer_model }

@@ -4,18 +4,20 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use tribunal_bmad::ROSTER_PATH;
 use tribunal_core::text::cut;
 use tribunal_report::{Screen, Style, escaped};
 
 use super::{
-    kind::{Kind, Value},
-    layers::{Effective, Layer, Origin, variable_for},
+    kind::{Kind, Value, in_its_unit},
+    layers::{Effective, variable_for},
+    origin::{Layer, Origin},
     read::{Problem, Reading},
     resolve::Survey,
     roster::Roster,
     table::{self, Row},
+    typed::TypedSettings,
 };
 
 /// `tribunal inspect settings`.
@@ -141,18 +143,9 @@ impl Line {
             origin: self.origin(root),
             allowed: self.row.kind.allowed(),
             about: self.row.about,
-            used: self.row.used,
+            used: self.row.is_used(),
             variable: variable_for(&self.path),
         }
-    }
-}
-
-/// Minutes are kept as seconds.
-pub(super) fn in_its_unit(kind: Kind, value: &Value) -> Json {
-    match (kind, value) {
-        (Kind::Minutes, Value::Whole(seconds)) if seconds % 60 == 0 => json!(seconds / 60),
-        (Kind::Minutes, Value::Whole(seconds)) => json!(*seconds as f64 / 60.0),
-        _ => value.json(),
     }
 }
 
@@ -163,6 +156,16 @@ fn with_unit(kind: Kind, value: &Value) -> String {
         (Kind::Percent, value) => format!("{value} %"),
         _ => value.to_string(),
     }
+}
+
+/// The default of a setting as one would write it into a file; none: it has none.
+pub(crate) fn written_default(path: &str) -> Option<String> {
+    let (spelling, _) = table::at(path)?;
+    let value = spelling.row.default_in(&TypedSettings::default())?;
+    Some(match in_its_unit(spelling.row.kind, &value) {
+        Json::Number(number) if !number.is_f64() => number.to_string(),
+        _ => value.to_string(),
+    })
 }
 
 fn lines(effective: &Effective) -> Vec<Line> {
@@ -198,9 +201,9 @@ fn found(reading: &Reading, name: &str, layer: Layer) -> Vec<Line> {
 /// All settings that are used, by section, those that somebody set marked; the others only if set, or with `all`.
 pub(crate) fn draw(effective: &Effective, root: &str, all: bool, screen: &Screen) -> String {
     let lines = lines(effective);
-    let used: Vec<&Line> = lines.iter().filter(|line| line.row.used).collect();
+    let used: Vec<&Line> = lines.iter().filter(|line| line.row.is_used()).collect();
     let later: Vec<&Line> =
-        lines.iter().filter(|line| !line.row.used && (all || line.is_changed())).collect();
+        lines.iter().filter(|line| !line.row.is_used() && (all || line.is_changed())).collect();
     let hidden = lines.len() - used.len() - later.len();
     let mut out = String::new();
     let mut section = "";
@@ -252,7 +255,7 @@ fn fitting(screen: &Screen, line: &str) -> String {
 fn draw_line(out: &mut String, line: &Line, root: &str, screen: &Screen) {
     let mark = if line.is_changed() { "*" } else { " " };
     let (name, width) = match line.path.split_once('.') {
-        Some((_, key)) if line.row.used => (key, 24),
+        Some((_, key)) if line.row.is_used() => (key, 24),
         None => (line.path.as_str(), 24),
         Some(_) => (line.path.as_str(), 45),
     };
@@ -287,7 +290,7 @@ pub(crate) fn draw_file(reading: &Reading, name: &str, screen: &Screen) -> Strin
     let mut out = String::new();
     for line in found(reading, name, Layer::Project) {
         let at = line.set.as_ref().and_then(|(_, origin)| origin.line).unwrap_or_default();
-        let note = if line.row.used { "" } else { "  accepted; not used by this version" };
+        let note = if line.row.is_used() { "" } else { "  accepted; not used by this version" };
         let text = format!("line {at:<4} {:<44} {:<14}{note}", escaped(&line.path), line.value());
         let _ = writeln!(out, "{}", fitting(screen, text.trim_end()));
     }

@@ -1,5 +1,6 @@
 //! The table holds: every setting in every spelling, every range, and the blocks that people paste.
 
+mod rows;
 mod who;
 
 use std::fs;
@@ -14,13 +15,15 @@ use tribunal_report::{Mode, Screen};
 
 use super::{
     kind::Kind,
-    layers::{Effective, FILE, Given, Layer, gather},
-    read::{Manner, read, read_given},
-    resolve::{Wishes, mode, resolve},
+    layers::{Effective, FILE, Given, gather},
+    origin::Layer,
+    read::{Manner, read},
+    resolve::resolve,
     show::draw,
     table,
+    wishes::Wishes,
 };
-use crate::trust::Item;
+use crate::trust_item::Item;
 
 /// A project with these files.
 fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -132,10 +135,7 @@ fn every_setting_out_of_range_is_refused_with_its_line() {
 }
 
 #[test]
-fn every_default_is_allowed_and_is_the_one_that_core_has() {
-    for row in table::rows().filter(|row| !row.default.is_empty()) {
-        assert!(matches!(read_given(row.kind, row.default), Ok(Some(_))), "{}", row.path);
-    }
+fn where_nothing_is_set_a_run_has_the_defaults_of_core() {
     let settings = settings(&[(FILE, AGENT)]);
     assert_eq!(settings.limits, Limits::default());
     assert_eq!(settings.tasks, TaskSettings::default());
@@ -269,7 +269,7 @@ progress_display:
 "
     );
     assert_eq!(settings(&[(FILE, &text)]).tier.number(), 3, "the default tier, where it is left to us");
-    assert_eq!(mode(&effective(&[(FILE, &text)])), Some(Mode::Silent));
+    assert_eq!(effective(&[(FILE, &text)]).typed().progress, Mode::Silent);
     let chosen = text.replace("auto-suggest", "1");
     assert_eq!(settings(&[(FILE, &chosen)]).tier.number(), 1, "the tier wins over the default tier");
     let small = format!("{AGENT}automation:\n  enabled: true\n  tier: 4\n  require_final_approval: true\n");

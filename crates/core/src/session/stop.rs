@@ -136,6 +136,11 @@ fn refusal(standing: &Standing, claimed: bool) -> Refusal {
     Refusal { reason, message, open, claimed }
 }
 
+/// What every refusal with this number has in it: by it a refusal is found again in what a client wrote down.
+pub fn refusal_mark(number: u32) -> String {
+    format!("sent back {number} of")
+}
+
 fn message(standing: &Standing, open: &[Open], claimed: bool) -> String {
     let what = match standing.work {
         Work::Review => "review",
@@ -143,7 +148,8 @@ fn message(standing: &Standing, open: &[Open], claimed: bool) -> String {
     };
     let name = if standing.run.is_empty() { String::new() } else { format!(" {}", standing.run) };
     let number = standing.refusals + 1;
-    let mut text = format!("Tribunal {what}{name}: sent back {number} of at most {}.", standing.max_refusals);
+    let mark = refusal_mark(number);
+    let mut text = format!("Tribunal {what}{name}: {mark} at most {}.", standing.max_refusals);
     if claimed && standing.open_count > 0 {
         text.push_str(" You said that it is done, and it is not.");
     }

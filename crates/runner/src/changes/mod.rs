@@ -87,7 +87,12 @@ pub enum ChangeError {
     #[error("{range} changes nothing that can be reviewed")]
     AllLeftOut { range: String, reasons: Vec<String> },
     #[error("the work tree has something else than {range} in {}", some(.files))]
-    Differs { range: String, files: Vec<String> },
+    Differs {
+        range: String,
+        /// What is staged was asked for, and not commits.
+        staged: bool,
+        files: Vec<String>,
+    },
     #[error("{range} is too big for one review: {}", size(*.files, *.bytes))]
     TooBig { range: String, files: usize, bytes: Option<u64>, folders: Vec<(String, usize)> },
     #[error("{path} cannot be read: {cause}")]
@@ -161,7 +166,8 @@ pub fn find(root: &Path, request: &Request) -> Result<Found, ChangeError> {
         Some(end) if request.fix => {
             let files = revisions::differing(&repository, &end, &request.paths, &kept)?;
             if !files.is_empty() {
-                return Err(ChangeError::Differs { range, files });
+                let staged = matches!(request.asked, Asked::Staged);
+                return Err(ChangeError::Differs { range, staged, files });
             }
             None
         }

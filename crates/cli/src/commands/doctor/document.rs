@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::probe::State;
+
 pub(super) const SCHEMA: &str = "tribunal.doctor/1";
 
 /// `tribunal doctor`.
@@ -44,7 +46,8 @@ pub(crate) struct AgentRow {
     pub stands_by: Vec<&'static str>,
     /// The program or the script, as it is set.
     pub runs: String,
-    pub state: &'static str,
+    #[schemars(with = "&'static str")]
+    pub state: State,
     pub can_work: bool,
 }
 
@@ -59,7 +62,8 @@ pub(crate) struct ClientRow {
     pub version: Option<String>,
     pub minimum: String,
     /// ready, unsure, not installed, not trusted, does not work, too old or not signed in.
-    pub state: &'static str,
+    #[schemars(with = "&'static str")]
+    pub state: State,
     /// What it said, or did not say.
     pub why: Option<String>,
     pub signed_in: Option<SignedIn>,

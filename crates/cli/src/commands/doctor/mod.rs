@@ -23,12 +23,13 @@ use tribunal_core::{
 use self::document::{AgentRow, Can, ClientRow, Other, ProjectRow, SCHEMA, SignedIn, Trouble};
 use crate::{
     clients::{keys_set, on_path, own_provider},
-    complaint::{Complaint, ENVIRONMENT},
+    complaint::{Complaint, ENVIRONMENT, NextStep},
     context::Context,
     documents,
     probe::{Manner, Probed, State, ask, found, probe},
-    settings::{self, Effective, Resolved},
-    trust::{Book, Item},
+    settings::{self, Effective, Resolved, Wishes},
+    trust::Book,
+    trust_item::Item,
 };
 
 pub(crate) use document::Report;
@@ -78,7 +79,9 @@ fn examine(context: &Context, limit: Duration) -> Result<Report, Complaint> {
         candidates.iter().zip(&probed).map(|(candidate, probed)| client_row(candidate, probed)).collect();
     let agents = company.map(|company| agent_rows(context, root, company, &clients)).unwrap_or_default();
     if let Some(company) = company {
-        able(company, &agents, &clients, (&mut faults, &mut warnings));
+        for Unable { needed, trouble } in unable(company, &agents, &clients) {
+            if needed { faults.push(trouble) } else { warnings.push(trouble) }
+        }
         warnings.extend(missing_servers(context, root, company));
     }
     let survey = settings::survey(root, &effective);
@@ -105,14 +108,14 @@ fn trouble(what: impl Into<String>, mend: &[String]) -> Trouble {
 }
 
 fn faulty(complaint: &Complaint) -> Trouble {
-    let elsewhere = |step: &&String| !step.contains("tribunal doctor");
-    let mend: Vec<String> = complaint.todo.iter().filter(elsewhere).cloned().collect();
+    let elsewhere = complaint.todo.iter().filter(|step| **step != NextStep::RunDoctor);
+    let mend: Vec<String> = elsewhere.map(ToString::to_string).collect();
     trouble(&complaint.what, &mend)
 }
 
 /// The settings as a review would take them; what keeps it from that is a fault.
 fn in_force(context: &Context, root: &Path, faults: &mut Vec<Trouble>) -> (Effective, Option<Resolved>) {
-    let wishes = context.wishes();
+    let wishes = Wishes::from_environment(context);
     let effective = match settings::gather(root, &wishes.given) {
         Ok(effective) => effective,
         Err(complaint) => {
@@ -266,7 +269,7 @@ fn client_row(candidate: &Candidate, probed: &Probed) -> ClientRow {
         path: candidate.path.as_ref().map(|path| path.display().to_string()),
         version: probed.version.map(|version| version.to_string()),
         minimum: client.minimum.to_string(),
-        state: probed.state.word(),
+        state: probed.state.clone(),
         why,
         signed_in: probed.signed_in.clone().map(|(how, subscription)| SignedIn { how, subscription }),
         agents: candidate.agents.clone(),
@@ -281,18 +284,14 @@ fn agent_rows(context: &Context, root: &Path, company: &Settings, clients: &[Cli
             DriverSpec::Command { argv } => {
                 let program = argv.first().map_or("", String::as_str);
                 let there = found(root, program, &|name| context.variable(name)).is_some();
-                (
-                    "command",
-                    program.to_string(),
-                    if there { State::Ready.word() } else { State::NotThere.word() },
-                )
+                ("command", program.to_string(), if there { State::Ready } else { State::NotThere })
             }
-            DriverSpec::Replay { script, .. } => ("replay", script.clone(), State::Ready.word()),
+            DriverSpec::Replay { script, .. } => ("replay", script.clone(), State::Ready),
             DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => {
                 let client =
                     clients.iter().find(|row| row.agents.iter().any(|name| name == agent.name.as_str()));
-                let (id, program, state) = client.map_or(("client", "", State::NotThere.word()), |row| {
-                    (row.id, row.program.as_str(), row.state)
+                let (id, program, state) = client.map_or(("client", "", State::NotThere), |row| {
+                    (row.id, row.program.as_str(), row.state.clone())
                 });
                 (id, program.to_string(), state)
             }
@@ -312,21 +311,22 @@ fn agent_rows(context: &Context, root: &Path, company: &Settings, clients: &[Cli
                 false => having(|part| matches!(part, Part::StandsBy | Part::StandsBehind)),
             },
             runs,
+            can_work: state.can_work(),
             state,
-            can_work: matches!(state, "ready" | "unsure"),
         }
     };
     let agents = company.agents.iter().map(|agent| row(agent, false));
     agents.chain(company.reserves.iter().map(|agent| row(agent, true))).collect()
 }
 
-/// Whether for every kind of work there is somebody who can do it.
-fn able(
-    company: &Settings,
-    agents: &[AgentRow],
-    clients: &[ClientRow],
-    (faults, warnings): (&mut Vec<Trouble>, &mut Vec<Trouble>),
-) {
+/// An agent that cannot work.
+struct Unable {
+    /// Some kind of work has nobody without it.
+    needed: bool,
+    trouble: Trouble,
+}
+
+fn unable(company: &Settings, agents: &[AgentRow], clients: &[ClientRow]) -> Vec<Unable> {
     let mend = |agent: &AgentRow| -> Vec<String> {
         let client = clients.iter().find(|row| row.agents.contains(&agent.name));
         match client {
@@ -340,11 +340,9 @@ fn able(
     let stuck = |job: &&&str| !agents.iter().any(|agent| agent.can_work && does(agent, job));
     let stuck: Vec<&&str> = jobs.iter().filter(stuck).collect();
     // What is not trusted has been told already.
-    let untrusted = State::Untrusted.word();
-    for agent in agents.iter().filter(|agent| !agent.can_work && agent.state != untrusted) {
-        let needed = stuck.iter().any(|job| does(agent, job));
-        if needed { faults.push(told(agent)) } else { warnings.push(told(agent)) }
-    }
+    let unable = agents.iter().filter(|agent| !agent.can_work && agent.state != State::Untrusted);
+    let needed = |agent: &AgentRow| stuck.iter().any(|job| does(agent, job));
+    unable.map(|agent| Unable { needed: needed(agent), trouble: told(agent) }).collect()
 }
 
 fn others(context: &Context) -> Vec<Other> {

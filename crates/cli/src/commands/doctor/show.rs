@@ -5,6 +5,7 @@ use std::fmt::Write;
 use tribunal_report::{Screen, Style, escaped};
 
 use super::document::{AgentRow, ClientRow, Report, Trouble};
+use crate::probe::State;
 
 /// Where details stand.
 const INDENT: usize = 6;
@@ -80,17 +81,17 @@ impl Page<'_> {
         if let Some(version) = &client.version {
             let _ = write!(head, ", version {version}");
         }
-        if client.state == "too old" {
+        if client.state == State::TooOld {
             let _ = write!(head, ", at least {} is needed", client.minimum);
         }
         if let Some(signed_in) = &client.signed_in {
             let pays = if signed_in.subscription { "a plan pays" } else { "paid by the token" };
             let _ = write!(head, ", signed in by {} ({pays})", signed_in.how);
         }
-        let mark = match client.state {
-            "ready" => Mark::Good,
-            "unsure" => Mark::Doubtful,
-            "not installed" if client.agents.is_empty() => Mark::Nothing,
+        let mark = match &client.state {
+            State::Ready => Mark::Good,
+            state if state.can_work() => Mark::Doubtful,
+            State::NotThere if client.agents.is_empty() => Mark::Nothing,
             _ => Mark::Bad,
         };
         self.item(mark, &head);
@@ -103,10 +104,10 @@ impl Page<'_> {
             self.detail(Style::Plain, why);
         }
         if let Some(mend) = &client.mend {
-            let to = if client.state == "not installed" { "to install it" } else { "to mend it" };
+            let to = if client.state == State::NotThere { "to install it" } else { "to mend it" };
             self.detail(Style::Plain, &format!("{to}: {mend}"));
         }
-        if matches!(client.state, "ready" | "unsure") {
+        if client.state.can_work() {
             let can: Vec<&str> = client.can.iter().map(|can| can.what).collect();
             self.detail(Style::Dim, &format!("can: {}", can.join(", ")));
         }
@@ -125,9 +126,9 @@ impl Page<'_> {
         }
         let AgentRow { name, driver, provider, runs, state, .. } = agent;
         let head = format!("{name}: {state} ({driver} {runs}, of {provider}); {}", does.join(", "));
-        let mark = match (agent.can_work, *state) {
-            (true, "unsure") => Mark::Doubtful,
-            (true, _) => Mark::Good,
+        let mark = match (agent.can_work, state) {
+            (true, State::Ready) => Mark::Good,
+            (true, _) => Mark::Doubtful,
             (false, _) => Mark::Bad,
         };
         self.item(mark, &head);

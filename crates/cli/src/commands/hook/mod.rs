@@ -23,8 +23,8 @@ use tribunal_report::escaped;
 use tribunal_runner::{Project, session::file};
 
 use crate::{
-    context::given,
-    settings::{HookSettings, hooks_of},
+    context::masker,
+    settings::{Given, HookSettings, hooks_of},
 };
 
 /// What `hook` is told on its command line; here only for the help pages, since nothing may fail before it answers.
@@ -36,6 +36,11 @@ pub(crate) struct Arguments {
     /// Whose session it is
     #[arg(long, default_value = "claude-code", value_parser = HookClient::ALL.map(HookClient::word))]
     client: String,
+}
+
+/// Compiling the masks takes a moment: only where somebody's words go into the journal.
+fn masked(text: &str) -> String {
+    if text.is_empty() { String::new() } else { masker().mask(text).into_owned() }
 }
 
 /// More than this no client says.
@@ -123,7 +128,7 @@ fn answer(words: &[String]) -> String {
 
 /// What holds here. A slip in the settings keeps nobody from anything.
 fn settings(project: &Project) -> HookSettings {
-    hooks_of(project.root(), &given()).unwrap_or_else(|complaint| {
+    hooks_of(project.root(), &Given::from_environment()).unwrap_or_else(|complaint| {
         say(&complaint.to_string());
         HookSettings::default()
     })

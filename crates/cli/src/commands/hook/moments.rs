@@ -1,7 +1,5 @@
 //! The other moments: a session begins or ends, a person speaks, a tool is about to be used or was used.
 
-use std::env;
-
 use tribunal_agents::hook::Answer;
 use tribunal_bmad::hooks::Moment;
 use tribunal_core::{
@@ -10,25 +8,12 @@ use tribunal_core::{
 };
 use tribunal_runner::{
     Runner,
-    mask::Masker,
     session::{self, Look, Taken},
 };
 use tribunal_store::Store;
 
 use super::{Call, say, tools::aborted};
 use crate::commands::runs;
-
-/// Compiling the masks takes a moment: only where somebody's words go into the journal.
-pub(super) fn masked(text: &str) -> String {
-    if text.is_empty() { String::new() } else { masker().mask(text).into_owned() }
-}
-
-pub(super) fn masker() -> Masker {
-    let variables: Vec<(String, String)> = env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
-    Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
-}
 
 impl Call {
     /// What this very session has taken on, if that is known.

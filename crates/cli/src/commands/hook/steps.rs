@@ -13,8 +13,9 @@ use tribunal_runner::{
 use super::{Call, say};
 use crate::{
     Colour,
-    context::Context,
-    trust::{self, Item},
+    context::{Context, masker},
+    trust,
+    trust_item::Item,
 };
 
 /// A step's file is not longer than this.
@@ -81,7 +82,7 @@ impl Call {
     /// What they said.
     fn run_hooks(&self, taken: &mut Taken, hooks: &Hooks, moment: Moment, came: &mut Came) -> String {
         let step = taken.tally.step.clone().unwrap_or_default();
-        let masker = super::moments::masker();
+        let masker = masker();
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(cause) => {
@@ -120,7 +121,7 @@ impl Call {
         }
         let output = format!("{}{}", ran.stdout.text, ran.stderr.text);
         let output = output.chars().take(SHOWN).collect();
-        let command = super::moments::masked(&ran.command);
+        let command = super::masked(&ran.command);
         self.note(taken, What::Hooked { command, fault, output });
     }
 

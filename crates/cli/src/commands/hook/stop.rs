@@ -10,7 +10,7 @@ use tribunal_agents::hook::{Answer, transcript};
 use tribunal_bmad::hooks::Moment;
 use tribunal_core::session::{
     LetGo, Work,
-    stop::{Client, Phase, Refusal, Verdict, decide},
+    stop::{Client, Phase, Refusal, Verdict, decide, refusal_mark},
 };
 use tribunal_runner::session::{self, Look, Taken};
 
@@ -58,7 +58,7 @@ impl Call {
         let cap = env::var("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").ok();
         let client = Client { in_a_row: taken.tally.in_a_row, cap: self.client.refusal_cap(cap.as_deref()) };
         match decide(&taken.standing, &words.answer, client) {
-            Verdict::Free { why, detail } => self.free(&mut taken, (why, &detail), now),
+            Verdict::Free { why, detail } => self.free(&mut taken, why, &detail, now),
             Verdict::Refuse(refusal) => self.refuse(&mut taken, refusal, now),
         }
     }
@@ -90,7 +90,7 @@ impl Call {
             }
         };
         // A file that is behind tells of an earlier refusal.
-        let last = format!("sent back {} of", taken.standing.refusals);
+        let last = refusal_mark(taken.standing.refusals);
         let current = tail.refusal.as_ref().is_some_and(|refusal| refusal.contains(&last));
         let used_tools = tail.tools_since_refusal.filter(|_| current);
         Some(Words { answer: given.or(tail.answer).unwrap_or_default(), used_tools })
@@ -107,8 +107,8 @@ impl Call {
         }
     }
 
-    fn free(&self, taken: &mut Taken, (why, detail): (LetGo, &str), now: u64) -> Answer {
-        let detail = super::moments::masked(detail);
+    fn free(&self, taken: &mut Taken, why: LetGo, detail: &str, now: u64) -> Answer {
+        let detail = super::masked(detail);
         // What it said; the run's own standing needs no mask, but it does no harm either.
         if let Err(cause) = taken.let_go(&self.project, why, &detail, now) {
             say(&cause.to_string());

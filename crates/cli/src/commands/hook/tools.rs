@@ -18,7 +18,7 @@ use tribunal_guard::{Bounds, Ground, GuardPolicy, ToolUse, check};
 use tribunal_runner::session::{Taken, file};
 use tribunal_store::Store;
 
-use super::{Call, moments::masked, steps::Came};
+use super::{Call, masked, steps::Came};
 
 /// Settings that a session which has taken something on does not change.
 const HOLDING: [&str; 6] = [

@@ -7,7 +7,7 @@ use tribunal_runner::{
     edits::{self, Edit},
 };
 
-use super::{Plan, read};
+use super::{Arguments, Plan, read};
 use crate::complaint::Complaint;
 
 const FILE: &str = ".gitignore";
@@ -21,7 +21,7 @@ const LINES: [(&str, &str); 2] = [
 const OWN_SETTINGS: [&str; 3] =
     [".claude/settings.local.json", ".codex/hooks.json", ".github/hooks/tribunal.json"];
 
-pub(super) fn set(plan: &mut Plan, project: &Project) -> Result<(), Complaint> {
+pub(super) fn set(plan: &mut Plan, arguments: &Arguments, project: &Project) -> Result<(), Complaint> {
     let old = read(project, FILE)?;
     // Of a work tree beside its repository it is a file.
     let is_repository = |folder: &Path| folder.join(".git/HEAD").exists() || folder.join(".git").is_file();
@@ -29,9 +29,8 @@ pub(super) fn set(plan: &mut Plan, project: &Project) -> Result<(), Complaint> {
     if old.is_none() && !in_git {
         return Ok(());
     }
-    // What is to be shared asks whether Tribunal is there.
-    let is_shared = |text: &Option<String>| text.as_ref().is_some_and(|text| text.contains("command -v"));
-    let made = plan.edits.iter().filter(|edit| edit.old.is_none() && !is_shared(&edit.new));
+    // What is to be shared asks whether Tribunal is there, and so bothers nobody.
+    let made = plan.edits.iter().filter(|edit| edit.old.is_none() && !arguments.shared);
     let own = made.filter_map(|edit| OWN_SETTINGS.into_iter().find(|own| edit.path == *own));
     let mut lines = LINES.to_vec();
     lines.extend(own.map(|own| (own, own)));

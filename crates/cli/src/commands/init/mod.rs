@@ -98,7 +98,7 @@ fn plan(arguments: &Arguments, context: &Context, project: &Project) -> Result<P
     }
     hooks::set(&mut plan, arguments, context, project)?;
     settings::set(&mut plan, arguments, project)?;
-    ignore::set(&mut plan, project)?;
+    ignore::set(&mut plan, arguments, project)?;
     Ok(plan)
 }
 

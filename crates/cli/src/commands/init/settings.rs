@@ -6,7 +6,10 @@ use clap::ValueEnum;
 use tribunal_runner::{Project, edits::Edit};
 
 use super::{Arguments, Plan, read};
-use crate::{complaint::Complaint, settings::FILE};
+use crate::{
+    complaint::Complaint,
+    settings::{FILE, written_default},
+};
 
 /// How thorough reviews are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,10 +57,10 @@ impl Profile {
     }
 }
 
-/// A block of settings, each with what is said of it and what holds by default.
+/// A block of settings, each with what is said of it. What holds by default is known to the table of settings.
 struct Block {
     name: &'static str,
-    settings: &'static [(&'static str, &'static str, &'static str)],
+    settings: &'static [(&'static str, &'static str)],
 }
 
 const BLOCKS: [Block; 4] = [
@@ -66,14 +69,12 @@ const BLOCKS: [Block; 4] = [
         settings: &[
             (
                 "tier",
-                "2",
                 "How heavy the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise.",
             ),
-            ("goal", "zero-open", "When a review is good: zero-open, or critical-only."),
-            ("approve", "never", "Whether a person sees each patch before it lands: never, or each."),
+            ("goal", "When a review is good: zero-open, or critical-only."),
+            ("approve", "Whether a person sees each patch before it lands: never, or each."),
             (
                 "verify",
-                "[]",
                 "Checks that must pass before a fix lands, for instance: [\"make test\"]. They run in a copy.",
             ),
         ],
@@ -83,31 +84,29 @@ const BLOCKS: [Block; 4] = [
         settings: &[
             (
                 "use",
-                "[]",
                 "Who takes part, for instance: [claude-code, codex]. Else the first client that is signed in.",
             ),
-            ("at_once", "6", "Agents that work at the same time."),
+            ("at_once", "Agents that work at the same time."),
         ],
     },
     Block {
         name: "limits",
         settings: &[
-            ("max_review_rounds", "3", "Rounds of a review."),
-            ("max_fix_iterations", "3", "Tries to fix what one round found."),
+            ("max_review_rounds", "Rounds of a review."),
+            ("max_fix_iterations", "Tries to fix what one round found."),
             (
                 "max_runtime_minutes",
-                "120",
                 "How long a run may work, in minutes; waiting for a person does not count.",
             ),
-            ("max_cost", "5.00", "What a run may cost in dollars, where agents report it."),
+            ("max_cost", "What a run may cost in dollars, where agents report it."),
         ],
     },
     Block {
         name: "tasks",
         settings: &[
-            ("required_issues", "3", "What a reviewer must find in round 1, or is asked once more."),
-            ("reviewer_timeout", "900", "How long a reviewer may take, in seconds."),
-            ("fixer_timeout", "900", "How long a fixer may take, in seconds."),
+            ("required_issues", "What a reviewer must find in round 1, or is asked once more."),
+            ("reviewer_timeout", "How long a reviewer may take, in seconds."),
+            ("fixer_timeout", "How long a fixer may take, in seconds."),
         ],
     },
 ];
@@ -146,13 +145,14 @@ fn text(profile: Option<Profile>) -> String {
         if !block.name.is_empty() {
             out.push_str(&format!("{}:\n", block.name));
         }
-        for (name, default, about) in block.settings {
+        for (name, about) in block.settings {
             let path =
                 if block.name.is_empty() { name.to_string() } else { format!("{}.{name}", block.name) };
             let values = profile.map(Profile::values).unwrap_or_default();
             let line = match values.iter().find(|(known, _)| *known == path) {
                 Some((_, value)) => format!("{name}: {value}"),
-                None => format!("#{name}: {default}"),
+                // The only one without a default is a list.
+                None => format!("#{name}: {}", written_default(&path).as_deref().unwrap_or("[]")),
             };
             out.push_str(&format!("{indent}# {about}\n{indent}{line}\n"));
         }

@@ -97,8 +97,7 @@ struct Task {
 /// Something that is wrong.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Trouble {
-    /// note, warning or error.
-    weight: &'static str,
+    weight: Weight,
     rule: &'static str,
     /// `FILE:LINE:COLUMN: what`.
     what: String,
@@ -116,7 +115,7 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     } else {
         show(&mut stdout().lock(), &report)?;
     }
-    let negative = report.problems.iter().any(|problem| problem.weight == "error");
+    let negative = report.problems.iter().any(|problem| problem.weight == Weight::Error);
     Ok(if negative { NEGATIVE } else { 0 })
 }
 
@@ -200,13 +199,8 @@ fn task(words: &str, shelf: &dyn Shelf, layout: &Layout, problems: &mut Vec<Prob
 }
 
 fn trouble(problem: &Problem) -> Trouble {
-    let weight = match problem.weight {
-        Weight::Note => "note",
-        Weight::Warning => "warning",
-        Weight::Error => "error",
-    };
     Trouble {
-        weight,
+        weight: problem.weight,
         rule: problem.rule,
         what: problem.to_string(),
         why: problem.why.clone(),
@@ -243,11 +237,11 @@ fn show_steps(out: &mut impl Write, commands: &BTreeMap<Step, Command>) -> Resul
         let said = match command {
             Command::Slash { text, .. } => text.clone(),
             Command::Text { file, .. } => format!("reads {file}"),
-            Command::Missing { why, instead } if instead.starts_with("run ") => {
+            Command::Missing { why, instead, by_installer: true } => {
                 remedy = Some(instead);
                 format!("- {why}")
             }
-            Command::Missing { why, instead } => format!("- {why}; {instead}"),
+            Command::Missing { why, instead, .. } => format!("- {why}; {instead}"),
         };
         writeln!(out, "  {:<16} {}", step.as_str(), escaped(&said))?;
     }
@@ -357,9 +351,9 @@ fn show_problems(out: &mut impl Write, problems: &[Trouble]) -> Result<(), Compl
     }
     for problem in problems {
         let sign = match problem.weight {
-            "error" => "[!]",
-            "warning" => "[W]",
-            _ => "[i]",
+            Weight::Error => "[!]",
+            Weight::Warning => "[W]",
+            Weight::Note => "[i]",
         };
         writeln!(out, "{sign} {}", escaped(&problem.what))?;
         for line in [&problem.why, &problem.todo].into_iter().filter(|line| !line.is_empty()) {

@@ -24,7 +24,7 @@ use crate::{
     complaint::{Complaint, NEGATIVE},
     context::Context,
     documents,
-    settings::{self, nearest},
+    settings::{self, Given, nearest},
 };
 
 /// What a driver read from an agent's raw output.
@@ -106,7 +106,7 @@ fn now_ms() -> u64 {
 
 /// An agent of the settings, else a driver by its name. Settings that cannot be read do not keep anybody from looking.
 fn agent(name: &str, context: &Context) -> Result<AgentSpec, Complaint> {
-    if let Ok(effective) = settings::gather(context.project().root(), &context.wishes().given)
+    if let Ok(effective) = settings::gather(context.project().root(), &Given::from_environment())
         && let Some(driver) = settings::driver_of(name, &effective)
     {
         return driver.map(|driver| AgentSpec::new(name, driver));
@@ -140,13 +140,13 @@ fn rule_word(rule: Rule) -> &'static str {
 }
 
 /// What follows from a fault, for people.
-fn rule_says(rule: &str) -> &'static str {
+fn rule_says(rule: Rule) -> &'static str {
     match rule {
-        "retry" => "the same is tried once more",
-        "retry_then_fall_back" => "the same is tried once more, then another agent is asked",
-        "wait" => "another agent is asked, or it is waited for",
-        "fall_back" => "another agent is asked",
-        _ => "a person is needed",
+        Rule::Retry => "the same is tried once more",
+        Rule::RetryThenFallBack => "the same is tried once more, then another agent is asked",
+        Rule::Wait => "another agent is asked, or it is waited for",
+        Rule::FallBack => "another agent is asked",
+        Rule::Stop => "a person is needed",
     }
 }
 
@@ -157,12 +157,12 @@ fn show(out: &mut impl Write, response: &Response) -> Result<(), Complaint> {
     writeln!(out, "at work    {}", yes(response.active))?;
     writeln!(out, "session    {}", response.session.as_deref().map_or("-".into(), escaped))?;
     writeln!(out, "used       {}", used(&response.usage))?;
-    match (&response.fault, response.rule) {
-        (Some(fault), Some(rule)) => {
+    match &response.fault {
+        Some(fault) => {
             writeln!(out, "fault      {}: {}", fault.kind.row().code, escaped(&fault.detail))?;
-            writeln!(out, "           {}", rule_says(rule))?;
+            writeln!(out, "           {}", rule_says(fault.rule()))?;
         }
-        _ => writeln!(out, "fault      none")?,
+        None => writeln!(out, "fault      none")?,
     }
     for remark in &response.remarks {
         writeln!(out, "[W] {}", escaped(remark))?;
@@ -170,7 +170,8 @@ fn show(out: &mut impl Write, response: &Response) -> Result<(), Complaint> {
     let answer = &response.answer;
     writeln!(out, "\nanswer")?;
     let minutes = answer.minutes.clone().unwrap_or_default();
-    super::show(out, (&answer.content, &minutes), &answer.remarks)?;
+    let read = super::AnswerRead { content: &answer.content, minutes: &minutes, remarks: &answer.remarks };
+    super::show(out, &read)?;
     let analysis = &response.analysis;
     let verdict = if analysis.done { "done" } else { "goes on" };
     writeln!(out, "\nits words: {verdict}, score {}", analysis.score)?;

@@ -12,7 +12,7 @@ use tribunal_report::{
 };
 use tribunal_store::{Store, StoreError};
 
-use super::show;
+use super::{AnswerRead, show};
 use crate::{
     commands::log::sent::{read, row},
     complaint::Complaint,
@@ -114,7 +114,9 @@ fn write_call(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<()
         None => writeln!(out, "not answered yet")?,
         Some(Reply::Ask(AskOutcome::Answered(reply))) => {
             write!(out, "read as ")?;
-            show(out, (&reply.content, &reply.minutes), &reply.remarks)?;
+            let answer =
+                AnswerRead { content: &reply.content, minutes: &reply.minutes, remarks: &reply.remarks };
+            show(out, &answer)?;
             if let Some(patch) = &reply.patch {
                 writeln!(
                     out,

@@ -217,6 +217,7 @@ fn since(said: &str, now_ms: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::complaint::NextStep;
 
     #[test]
     fn a_time_is_a_while_ago_or_a_moment() {
@@ -236,6 +237,6 @@ mod tests {
         for entry in tribunal_testkit::entries(tribunal_testkit::SAMPLE_JOURNAL) {
             known_kind(entry.event.kind()).unwrap();
         }
-        assert_eq!(known_kind("warnd").unwrap_err().todo, ["did you mean `warned`?"]);
+        assert_eq!(known_kind("warnd").unwrap_err().todo, [NextStep::Do("did you mean `warned`?".into())]);
     }
 }

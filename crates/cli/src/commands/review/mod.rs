@@ -139,8 +139,7 @@ enum Material {
 }
 
 pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
-    let wishes = context
-        .wishes()
+    let wishes = Wishes::from_environment(context)
         .flag("--tier", "tier", arguments.tier.map(|tier| tier.to_string()))
         .flag("--level", "level", arguments.level.and_then(word))
         .flag("--goal", "goal", arguments.goal.and_then(word))
@@ -184,7 +183,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         let following = Following { runs: jobs.len() - 1, at_once: share.jobs.get() };
         return detach(context, &first.project, following);
     }
-    start(jobs, share, (arguments.working.progress.mode, session), context)
+    start(jobs, share, Watching { mode: arguments.working.progress.mode, session }, context)
 }
 
 /// The session that is to repair what is found, if one is.
@@ -213,16 +212,20 @@ fn session(fixing: &Fixing, jobs: &mut [Prepared], context: &Context) -> Result<
     Ok(Some(session))
 }
 
-fn start(
-    jobs: Vec<Prepared>,
-    share: Share,
-    (mode, session): (Option<Mode>, Option<String>),
-    context: &Context,
-) -> Result<u8, Complaint> {
+/// Who watches and who repairs.
+struct Watching {
+    /// None: as the project's settings say.
+    mode: Option<Mode>,
+    /// The session that repairs what is found; none: fixers do.
+    session: Option<String>,
+}
+
+fn start(jobs: Vec<Prepared>, share: Share, watching: Watching, context: &Context) -> Result<u8, Complaint> {
+    let Watching { mode, session } = watching;
     let mut all = Vec::new();
     for Prepared { project, resolved: Resolved { settings, progress, .. }, .. } in jobs {
         point_out_unfinished(context, &project, &settings)?;
-        all.push(Work { project, settings, mode: mode.or(progress) });
+        all.push(Work { project, settings, mode: mode.unwrap_or(progress) });
     }
     if all.len() > 1 {
         return execute_several(context, all, share);

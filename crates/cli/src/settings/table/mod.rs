@@ -1,14 +1,19 @@
 //! Every setting Tribunal knows: one row each, with all the spellings under which it may be written.
 //!
-//! The table is the only place that says what a setting is called, what it may be and what it is by default. Reading,
-//! refusing, `inspect settings` and the JSON Schema all follow from it. A spelling may have a part `NAME`, which stands for
+//! The table is the only place that says what a setting is called, what it may be, what it is for and which field it fills. Its
+//! default is that field's, see [`super::typed`]. Reading, refusing, resolving, `inspect settings` and the JSON Schema all
+//! follow from it. A spelling may have a part `NAME`, which stands for
 //! any name a person gives, and parts of [`LISTS`], each of which stands for any word of a list. A block `review_loop` may
 //! also stand under `automation:`; see [`plain`].
 
 mod bmad;
 mod review;
 
-use super::kind::Kind;
+use super::{
+    codec::Field,
+    kind::{Kind, Value},
+    typed::TypedSettings,
+};
 
 /// The part of a path that stands for any name.
 pub(super) const NAME: &str = "NAME";
@@ -30,12 +35,20 @@ pub(crate) struct Row {
     /// The canonical path, for instance `limits.max_cost`.
     pub path: &'static str,
     pub kind: Kind,
-    /// As one would write it. Empty: none, it follows from something else.
-    pub default: &'static str,
     pub about: &'static str,
-    /// False: accepted, and not used by this version.
-    pub used: bool,
+    pub fills: Fills,
     pub aliases: &'static [Alias],
+}
+
+/// What becomes of a setting's value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fills {
+    /// The field has the default, too.
+    Field(Field),
+    /// Read by its path where agents are put together, mostly once for each name in that path. There is no default.
+    Named,
+    /// Accepted, checked and shown, and not used by this version. The default is written as people would; empty: none.
+    Nothing { default: &'static str },
 }
 
 /// Another way to write a setting.
@@ -48,13 +61,17 @@ pub(crate) struct Alias {
     pub weak: bool,
 }
 
-const fn row(path: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Row {
-    Row { path, kind, default, about, used: true, aliases: &[] }
+const fn row(path: &'static str, kind: Kind, field: Field, about: &'static str) -> Row {
+    Row { path, kind, about, fills: Fills::Field(field), aliases: &[] }
+}
+
+const fn named(path: &'static str, kind: Kind, about: &'static str) -> Row {
+    Row { path, kind, about, fills: Fills::Named, aliases: &[] }
 }
 
 /// A row of a later part: accepted, shown, not used.
 const fn later(path: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Row {
-    Row { path, kind, default, about, used: false, aliases: &[] }
+    Row { path, kind, about, fills: Fills::Nothing { default }, aliases: &[] }
 }
 
 const fn same(path: &'static str) -> Alias {
@@ -73,6 +90,28 @@ impl Row {
     const fn also(mut self, aliases: &'static [Alias]) -> Row {
         self.aliases = aliases;
         self
+    }
+
+    /// False: accepted, and not used by this version.
+    pub fn is_used(&self) -> bool {
+        !matches!(self.fills, Fills::Nothing { .. })
+    }
+
+    /// None: it follows from something else, or there is none before somebody names something. `defaults` are the typed ones,
+    /// made once for all rows.
+    pub fn default_in(&self, defaults: &TypedSettings) -> Option<Value> {
+        match self.fills {
+            Fills::Field(field) => (field.read)(defaults),
+            Fills::Named | Fills::Nothing { default: "" } => None,
+            Fills::Nothing { default } => self.kind.read_given(default).ok().flatten(),
+        }
+    }
+
+    /// Puts a value of this setting into its field, if it has one.
+    pub fn apply(&self, value: &Value, to: &mut TypedSettings) {
+        if let Fills::Field(field) = self.fills {
+            (field.write)(to, value);
+        }
     }
 
     /// Every way to write it, the canonical one first.
@@ -210,7 +249,7 @@ mod tests {
 
     #[test]
     fn words_of_a_list_are_found_in_their_place() {
-        let of = |path: &str| at(path).map(|(spelling, path)| (spelling.row.used, path));
+        let of = |path: &str| at(path).map(|(spelling, path)| (spelling.row.is_used(), path));
         let path = "agentConfig.complexityOverrides.high.perTask.fix.model";
         assert_eq!(of(path), Some((true, path.to_string())));
         assert_eq!(

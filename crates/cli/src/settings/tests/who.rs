@@ -14,7 +14,7 @@ use super::{AGENT, project};
 use crate::{
     clients::Present,
     settings::{Resolved, Wishes, layers::FILE, resolve::resolve},
-    trust::Item,
+    trust_item::Item,
 };
 
 fn try_resolve(text: &str, wishes: &Wishes) -> Result<Resolved, String> {

@@ -1,0 +1,244 @@
+//! How the value of a setting and the field that it fills become each other.
+//!
+//! A row of the table names a codec and a field: `field!(Seconds, run.tasks.fixer_timeout_ms)`. That a row's kind and its codec
+//! fit together is shown by a test over all rows.
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value as Json;
+use tribunal_core::{level::Tier, limits::Cost};
+use tribunal_report::Mode;
+
+use super::{kind::Value, typed::TypedSettings};
+
+/// Access to the one field that a setting fills.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    /// None: the field is not set, it follows from something else.
+    pub read: fn(&TypedSettings) -> Option<Value>,
+    pub write: fn(&mut TypedSettings, &Value),
+}
+
+/// The field of [`TypedSettings`] with this path, through this codec.
+macro_rules! field {
+    ($codec:ty, $($name:ident).+) => {
+        $crate::settings::codec::Field {
+            read: |all| <$codec as $crate::settings::codec::Codec<_>>::encode(&all.$($name).+),
+            write: |all, value| {
+                // A value of another kind than the row's does not exist: files, variables and flags are read by that kind.
+                if let Some(decoded) = <$codec as $crate::settings::codec::Codec<_>>::decode(value) {
+                    all.$($name).+ = decoded;
+                }
+            },
+        }
+    };
+}
+pub(super) use field;
+
+pub(super) trait Codec<T> {
+    fn encode(field: &T) -> Option<Value>;
+    fn decode(value: &Value) -> Option<T>;
+}
+
+/// The field is what is written.
+pub(super) struct Plain;
+/// Seconds are written, milliseconds are kept.
+pub(super) struct Seconds;
+/// Hours are written.
+pub(super) struct Hours;
+/// One word of a list; the field is an enum that has the same words in JSON.
+pub(super) struct Word;
+/// The first of [`APPROVE`] is false, the second true.
+pub(super) struct Approve;
+/// The first of [`ON_LIMIT`] is false, the second true.
+pub(super) struct OnLimit;
+/// None: not set.
+pub(super) struct Maybe<C>(C);
+
+pub(super) const APPROVE: &[&str; 2] = &["never", "each"];
+pub(super) const ON_LIMIT: &[&str; 2] = &["fallback", "wait"];
+
+impl<T, C: Codec<T>> Codec<Option<T>> for Maybe<C> {
+    fn encode(field: &Option<T>) -> Option<Value> {
+        field.as_ref().and_then(C::encode)
+    }
+
+    fn decode(value: &Value) -> Option<Option<T>> {
+        C::decode(value).map(Some)
+    }
+}
+
+fn whole(value: &Value) -> Option<u64> {
+    match value {
+        Value::Whole(number) => Some(*number),
+        _ => None,
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+impl Codec<u32> for Plain {
+    fn encode(field: &u32) -> Option<Value> {
+        Some(Value::Whole((*field).into()))
+    }
+
+    fn decode(value: &Value) -> Option<u32> {
+        whole(value)?.try_into().ok()
+    }
+}
+
+impl Codec<u64> for Plain {
+    fn encode(field: &u64) -> Option<Value> {
+        Some(Value::Whole(*field))
+    }
+
+    fn decode(value: &Value) -> Option<u64> {
+        whole(value)
+    }
+}
+
+impl Codec<NonZeroUsize> for Plain {
+    fn encode(field: &NonZeroUsize) -> Option<Value> {
+        Some(Value::Whole(field.get() as u64))
+    }
+
+    fn decode(value: &Value) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(whole(value)?.try_into().ok()?)
+    }
+}
+
+impl Codec<Tier> for Plain {
+    fn encode(field: &Tier) -> Option<Value> {
+        Some(Value::Whole(field.number().into()))
+    }
+
+    fn decode(value: &Value) -> Option<Tier> {
+        Tier::new(whole(value)?.try_into().ok()?)
+    }
+}
+
+impl Codec<Cost> for Plain {
+    fn encode(field: &Cost) -> Option<Value> {
+        Some(Value::Real(field.amount()))
+    }
+
+    fn decode(value: &Value) -> Option<Cost> {
+        match value {
+            Value::Real(amount) => Some(Cost::of(*amount)),
+            _ => None,
+        }
+    }
+}
+
+impl Codec<bool> for Plain {
+    fn encode(field: &bool) -> Option<Value> {
+        Some(Value::Flag(*field))
+    }
+
+    fn decode(value: &Value) -> Option<bool> {
+        match value {
+            Value::Flag(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+}
+
+impl Codec<String> for Plain {
+    fn encode(field: &String) -> Option<Value> {
+        Some(Value::Text(field.clone()))
+    }
+
+    fn decode(value: &Value) -> Option<String> {
+        text(value).map(str::to_string)
+    }
+}
+
+impl Codec<Vec<String>> for Plain {
+    fn encode(field: &Vec<String>) -> Option<Value> {
+        Some(Value::List(field.clone()))
+    }
+
+    fn decode(value: &Value) -> Option<Vec<String>> {
+        match value {
+            Value::List(list) => Some(list.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Codec<Mode> for Plain {
+    fn encode(field: &Mode) -> Option<Value> {
+        Some(Value::Text(field.to_string()))
+    }
+
+    fn decode(value: &Value) -> Option<Mode> {
+        Mode::parse(text(value)?)
+    }
+}
+
+impl Codec<u64> for Seconds {
+    fn encode(field: &u64) -> Option<Value> {
+        Some(Value::Whole(field / 1000))
+    }
+
+    fn decode(value: &Value) -> Option<u64> {
+        whole(value)?.checked_mul(1000)
+    }
+}
+
+impl Codec<Duration> for Hours {
+    fn encode(field: &Duration) -> Option<Value> {
+        Some(Value::Whole(field.as_secs() / 3600))
+    }
+
+    fn decode(value: &Value) -> Option<Duration> {
+        whole(value)?.checked_mul(3600).map(Duration::from_secs)
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Codec<T> for Word {
+    fn encode(field: &T) -> Option<Value> {
+        match serde_json::to_value(field) {
+            Ok(Json::String(word)) => Some(Value::Text(word)),
+            _ => None,
+        }
+    }
+
+    fn decode(value: &Value) -> Option<T> {
+        serde_json::from_value(Json::String(text(value)?.to_string())).ok()
+    }
+}
+
+impl Codec<bool> for Approve {
+    fn encode(field: &bool) -> Option<Value> {
+        word_of(APPROVE, *field)
+    }
+
+    fn decode(value: &Value) -> Option<bool> {
+        flag_of(APPROVE, value)
+    }
+}
+
+impl Codec<bool> for OnLimit {
+    fn encode(field: &bool) -> Option<Value> {
+        word_of(ON_LIMIT, *field)
+    }
+
+    fn decode(value: &Value) -> Option<bool> {
+        flag_of(ON_LIMIT, value)
+    }
+}
+
+fn word_of(words: &[&str; 2], flag: bool) -> Option<Value> {
+    Some(Value::Text(words[usize::from(flag)].to_string()))
+}
+
+fn flag_of(words: &[&str; 2], value: &Value) -> Option<bool> {
+    words.iter().position(|word| Some(*word) == text(value)).map(|at| at == 1)
+}
