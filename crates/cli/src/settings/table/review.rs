@@ -1,5 +1,6 @@
 //! What a review uses.
 
+use tribunal_agents::driver::DRIVER_NAMES;
 use tribunal_core::plan::MOST;
 
 use super::{Row, read_as, row, same, weak};
@@ -9,7 +10,6 @@ const COUNT: Kind = Kind::Whole { min: 1, max: 100 };
 const AT_ONCE: Kind = Kind::Whole { min: 1, max: 32 };
 const TIER: Kind = Kind::Whole { min: 0, max: 4 };
 const TIMEOUT: Kind = Kind::Seconds { min: 1 };
-const DRIVERS: [&str; 4] = ["command", "replay", "claude-code", "codex"];
 /// A plan never has more; see `core::plan`.
 const AT_LEAST: Kind = Kind::Whole { min: 1, max: MOST as u64 };
 
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
     row("agents.at_once", AT_ONCE, "6", "Agents of one command that work at the same time; its runs get them in turn"),
     row("agents.on_limit", Kind::Words(&["fallback", "wait"]), "fallback", "At a usage limit: ask another agent, or wait for this one"),
     row("agents.continue", Kind::Flag, "true", "Whether agents go on with their sessions; false: every task in a fresh one"),
-    row("agents.NAME.driver", Kind::Words(&DRIVERS), "", "How it is driven; an agent that is called like a client is that client"),
+    row("agents.NAME.driver", Kind::Words(&DRIVER_NAMES), "", "How it is driven; an agent that is called like a client is that client"),
     row("agents.NAME.argv", Kind::List, "", "For `command`: the program and its arguments; it reads the prompt from standard input"),
     row("agents.NAME.script", Kind::Text, "", "For `replay`: a script, relative to the project"),
     row("agents.NAME.program", Kind::Text, "", "For a client: another program than its own name on the path"),

@@ -11,7 +11,7 @@ use std::{
 
 use tribunal_agents::{
     answer::Wanted,
-    driver::{self, Order, Talk},
+    driver::{DrivenAgent, Order, Talk},
     prompt::{self, Material},
 };
 use tribunal_core::{
@@ -46,7 +46,12 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
     let Some(agent) = world.settings.agent(&task.agent) else {
         return Some(world_fault(format!("no agent `{}` is set", task.agent)).into());
     };
-    if agent.driver.client().is_some() {
+    // A journal may name a client that this build does not have: nobody else is asked in its place.
+    let agent = match DrivenAgent::new(agent.clone()) {
+        Ok(agent) => agent,
+        Err(unknown) => return Some(world_fault(format!("agent `{}`: {unknown}", task.agent)).into()),
+    };
+    if agent.client().is_some() {
         turn(&world, &key).await?;
     }
     // Before anything else: its copy is made, and its time begins, when it may start.
@@ -78,7 +83,7 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
     let prompt_bytes = prompt.len();
     let masked_prompt = world.masker.mask(&prompt).into_owned();
     let talk = talk(&task, lost);
-    let command = match command(&world, agent, (&key, &task), &bench.copy.tree(), (prompt, talk)) {
+    let command = match command(&world, &agent, (&key, &task), &bench.copy.tree(), (prompt, talk)) {
         Ok(command) => command,
         Err(cause) => return Some(world_fault(format!("no files for the agent: {cause}")).into()),
     };
@@ -86,7 +91,7 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
     drop(permit);
     let performed = match ended {
         Err(cause) => {
-            let fault = cannot_start(agent, &cause);
+            let fault = cannot_start(&agent.spec, &cause);
             let usage = Default::default();
             return Some(
                 Reply::Failed { fault, usage, output: None, prompt: None, strayed: Vec::new() }.into(),
@@ -94,7 +99,7 @@ pub(super) async fn perform(world: Arc<World>, key: Key, task: Task, lost: u32) 
         }
         Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {
-            let (world, agent) = (world.clone(), agent.clone());
+            let world = world.clone();
             let read = move || read::read(&world, &agent, (&task, prompt_bytes, lost), &bench, ended);
             match tokio::task::spawn_blocking(read).await {
                 Ok(performed) => performed,
@@ -229,7 +234,7 @@ fn next_attempt(desk: PathBuf) -> Copy {
 
 fn command(
     world: &World,
-    agent: &AgentSpec,
+    agent: &DrivenAgent,
     (key, task): (&Key, &Task),
     folder: &Path,
     (prompt, talk): (String, Talk<'_>),
@@ -245,7 +250,7 @@ fn command(
         beside: &world.project.desk(&world.run, key).join(BESIDE),
         talk,
     };
-    let launch = driver::launch(agent, order, &world.at);
+    let launch = agent.launch(order, &world.at);
     for (path, text) in &launch.files {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
         // A client's settings may hold what signs it in.
@@ -259,7 +264,7 @@ fn command(
         total: Duration::from_millis(task.timeout_ms),
         idle: Duration::from_millis(world.settings.tasks.idle_timeout_ms),
     };
-    if driver::shows_progress(&agent.driver) {
+    if agent.shows_progress() {
         command.output.seen = Some(Box::new(watcher(world, agent, key, folder)));
     }
     Ok(command)
@@ -277,14 +282,14 @@ fn talk(task: &Task, lost: u32) -> Talk<'_> {
 /// Passes on what the agent says it is doing, line by line, masked also across the borders of chunks.
 fn watcher(
     world: &World,
-    agent: &AgentSpec,
+    agent: &DrivenAgent,
     key: &Key,
     folder: &Path,
 ) -> impl Fn(&[u8]) + Send + Sync + use<> {
     // Where a copy lies is nobody's business.
     let folder = format!("{}/", folder.display());
     let sender = world.progress.clone();
-    let (driver, key) = (agent.driver.clone(), key.clone());
+    let (agent, key) = (agent.clone(), key.clone());
     let state = Mutex::new((world.masker.stream(), String::new()));
     move |bytes| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -300,7 +305,7 @@ fn watcher(
             }
             return;
         };
-        let told = rest[..end].lines().flat_map(|line| driver::events(&driver, line));
+        let told = rest[..end].lines().flat_map(|line| agent.events(line));
         for text in told.filter_map(|event| event.shown()) {
             let text = text.replace(&folder, "");
             let _ = sender.send(Progress { key: key.clone(), text });
@@ -318,7 +323,7 @@ fn cannot_start(agent: &AgentSpec, cause: &StartError) -> Fault {
     };
     let relative = match &agent.driver {
         DriverSpec::Command { argv } => argv.first().is_some_and(|p| p.contains('/') && !p.starts_with('/')),
-        DriverSpec::Replay { .. } | DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => false,
+        DriverSpec::Replay { .. } | DriverSpec::Client(_) => false,
     };
     let hint = if relative { " (looked up in a private copy, which has no ignored files)" } else { "" };
     Fault::new(kind, format!("agent `{}`: {cause}{hint}", agent.name))
