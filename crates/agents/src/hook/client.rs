@@ -88,8 +88,8 @@ mod tests {
             assert_eq!(client.word().parse(), Ok(client));
         }
         assert_eq!("claude".parse(), Ok(hook_client("claude-code")));
-        let client = "cursor".parse::<HookClient>().unwrap_err();
-        assert_eq!(client, "there is no client `cursor`, only claude-code, codex, copilot, gemini");
+        let client = "nobody".parse::<HookClient>().unwrap_err();
+        assert_eq!(client, format!("there is no client `nobody`, only {}", HookClient::words().join(", ")));
     }
 
     #[test]

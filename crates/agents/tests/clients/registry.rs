@@ -92,9 +92,11 @@ fn every_client_with_a_driver_is_a_driver_of_the_settings_and_can_be_launched_an
 fn a_client_that_is_not_known_is_an_error_and_never_another_one() {
     let unknown = DrivenAgent::new(agent("nobody")).unwrap_err();
     assert_eq!(unknown, UnknownClient { id: "nobody".into() });
-    assert_eq!(unknown.to_string(), "there is no client `nobody` here, only claude-code, codex");
+    let known = AGENT_CLIENT_IDS.join(", ");
+    assert_eq!(unknown.to_string(), format!("there is no client `nobody` here, only {known}"));
     // Nor one that has no driver, nor one by another name for it: journals have ids.
-    for id in ["gemini", "claude", ""] {
+    let without_driver = CLIENTS.iter().filter(|client| client.agent.is_none()).map(|client| client.id);
+    for id in without_driver.chain(["claude", ""]) {
         assert!(DrivenAgent::new(agent(id)).is_err(), "{id}");
     }
     let journal = json!({"name": "mine", "driver": "client", "client": "nobody", "model": "m"});

@@ -179,7 +179,7 @@ fn fit(takers: &[&AgentSpec], path: &str, model: &str) -> Fit {
     let names = |agents: &[&&AgentSpec]| {
         agents.iter().map(|agent| format!("`{}`", agent.name)).collect::<Vec<_>>().join(", ")
     };
-    let kind = |agent: &&&AgentSpec| std::mem::discriminant(&agent.driver);
+    let kind = |agent: &&&AgentSpec| agent.driver.name().to_string();
     match clients.as_slice() {
         [] => {
             Fit::Nobody(format!("`{path}` is `{model}`, and nobody who takes it is a client: it is not used"))

@@ -62,9 +62,8 @@ fn a_client_needs_no_definition_and_has_its_vendor_for_a_provider() {
     assert_eq!(settings.agents[2].driver, settings.agents[0].driver);
     let settings = resolved("agents: {codex: {model: m, provider: ' Azure '}}\n").settings;
     assert_eq!(settings.agents[0].provider(), "azure");
-    assert!(
-        matches!(&settings.agents[0].driver, DriverSpec::Client(client) if client.client.as_str() == "codex" && client.model.as_deref() == Some("m"))
-    );
+    let client = settings.agents[0].driver.client().unwrap();
+    assert_eq!((client.client.as_str(), client.model.as_deref()), ("codex", Some("m")));
 }
 
 #[test]
