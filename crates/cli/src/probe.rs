@@ -109,7 +109,7 @@ pub(crate) async fn probe(client: AgentClient, program: &Path, manner: &Manner<'
     match ask(program, client.agent.sign_in_args, manner).await {
         Err(why) => probed(State::Unsure { why: format!("{question}: {why}") }, None),
         Ok(said) => {
-            let said = StatusOutput { code: said.code, stdout: &said.stdout, stderr: &said.stderr };
+            let said = StatusOutput { stdout: &said.stdout, stderr: &said.stderr };
             match client.read_sign_in(said, &manner.set) {
                 SignIn::In { how, subscription } => probed(State::Ready, Some((how, subscription))),
                 SignIn::Out => match &manner.provider {

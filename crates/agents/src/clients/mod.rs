@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_variable_signs_in_whatever_the_client_says() {
-        let said = StatusOutput { code: Some(1), stdout: "", stderr: "Not logged in" };
+        let said = StatusOutput { stdout: "", stderr: "Not logged in" };
         let found = client("codex").read_sign_in(said, &["CODEX_API_KEY"]);
         assert_eq!(found, SignIn::In { how: "CODEX_API_KEY".into(), subscription: false });
         assert_eq!(client("codex").read_sign_in(said, &["ANTHROPIC_API_KEY"]), SignIn::Out);

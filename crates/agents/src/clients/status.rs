@@ -30,8 +30,6 @@ pub enum SignIn {
 /// What a client answered when it was asked who is signed in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusOutput<'a> {
-    /// None: it was ended, or by a signal.
-    pub code: Option<i32>,
     pub stdout: &'a str,
     pub stderr: &'a str,
 }

@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn claude_says_who_is_signed_in_as_an_object() {
-        let read = |stdout| read(StatusOutput { code: Some(0), stdout, stderr: "" });
+        let read = |stdout| read(StatusOutput { stdout, stderr: "" });
         let signed_in = |how: &str, subscription| SignIn::In { how: how.into(), subscription };
         assert_eq!(
             read(r#"{"loggedIn": false, "authMethod": "none", "apiProvider": "firstParty"}"#),

@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn codex_says_it_in_words_and_shows_no_key() {
-        let read = |stderr| read(StatusOutput { code: Some(1), stdout: "", stderr });
+        let read = |stderr| read(StatusOutput { stdout: "", stderr });
         assert_eq!(read("WARNING: proceeding, even though\nNot logged in\n"), SignIn::Out);
         let SignIn::In { how, subscription } = read("Logged in using an API key - sk-test***1234") else {
             panic!()
