@@ -85,7 +85,7 @@ pub fn epics(bytes: &[u8]) {
 /// What a client tells a hook, and the session that it wrote down: both are bytes of others.
 pub fn hook(bytes: &[u8]) {
     let size = bytes.len() as u64;
-    for client in HookClient::ALL {
+    for client in HookClient::all() {
         for event in HookEvent::ALL {
             let _ = Input::read(client, event, bytes);
         }

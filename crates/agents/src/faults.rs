@@ -5,7 +5,7 @@
 
 use tribunal_core::fault::FaultKind;
 
-use crate::{driver::Clock, limits::reset_ms};
+use crate::{driver::output::Clock, limits::reset_ms};
 
 /// Words that mean one thing whatever the status was.
 const TELLING: &[(FaultKind, &[&str])] = &[

@@ -11,7 +11,7 @@ use jiff::{
     tz::TimeZone,
 };
 
-use crate::driver::Clock;
+use crate::driver::output::Clock;
 use words::{duration, number, tokens};
 
 /// Nobody's plan is counted by more than a week.

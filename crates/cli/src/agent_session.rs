@@ -1,5 +1,6 @@
 //! The session of a coding client that this command was typed in, if it was: clients tell the commands they run.
 
+use tribunal_agents::clients::session_variables;
 use tribunal_core::{
     ids::RunId,
     session::{Binding, Bound, MOST_REFUSALS, Work},
@@ -12,13 +13,11 @@ use crate::{
     context::Context,
 };
 
-/// How clients name their session to what they run: Claude Code, Codex.
-const VARIABLES: [&str; 3] = ["CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "CODEX_THREAD_ID"];
 /// What a session says when a review is done.
 const PROMISE: &str = "ALL_ISSUES_RESOLVED";
 
 pub(crate) fn current(context: &Context) -> Option<String> {
-    let said = VARIABLES.iter().filter_map(|name| context.variable(name)?.into_string().ok());
+    let said = session_variables().filter_map(|name| context.variable(name)?.into_string().ok());
     said.map(|id| id.trim().to_string()).find(|id| !id.is_empty())
 }
 

@@ -3,6 +3,7 @@
 //! The environment is handed in. What a client says of itself when it is asked is looked at by `tribunal doctor` alone.
 
 use std::{
+    collections::BTreeMap,
     env,
     ffi::OsString,
     fs,
@@ -10,12 +11,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tribunal_agents::clients::{CLIENTS, Client};
+use tribunal_agents::clients::{AgentClient, ClientFiles};
 
 /// One client as it is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Present {
-    pub client: &'static Client,
+    pub client: AgentClient,
     /// None: its program is not on the path.
     pub path: Option<PathBuf>,
     /// By what, in words; none: nothing shows it.
@@ -30,12 +31,12 @@ impl Present {
 
 /// Every client that has a driver, in the order in which they are taken where nobody is named.
 pub(crate) fn look(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Present> {
-    let present = |client: &'static Client| Present {
+    let present = |client: AgentClient| Present {
         client,
         path: on_path(client.program, variable),
         signed_in: signed_in(client, variable),
     };
-    CLIENTS.iter().map(present).collect()
+    AgentClient::all().map(present).collect()
 }
 
 /// Where typing this would find a program.
@@ -50,20 +51,19 @@ pub(crate) fn on_path(program: &str, variable: &dyn Fn(&str) -> Option<OsString>
 }
 
 /// The names of those of a client's variables that are set.
-pub(crate) fn keys_set(client: &Client, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<&'static str> {
+pub(crate) fn keys_set(
+    client: AgentClient,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Vec<&'static str> {
     let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
-    client.keys.iter().map(|key| key.name).filter(is_set).collect()
+    client.agent.keys.iter().map(|key| key.name).filter(is_set).collect()
 }
 
-fn signed_in(client: &Client, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
+fn signed_in(client: AgentClient, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     if let Some(key) = keys_set(client, variable).first() {
         return Some((*key).to_string());
     }
-    let file = match client.id {
-        "claude-code" => ".credentials.json",
-        "codex" => "auth.json",
-        _ => return None,
-    };
+    let file = client.agent.files.credentials;
     if is_filled(&home(client, variable)?.join(file)) {
         return Some(format!("{file} of its own"));
     }
@@ -71,41 +71,47 @@ fn signed_in(client: &Client, variable: &dyn Fn(&str) -> Option<OsString>) -> Op
 }
 
 /// Where a client keeps what is its own.
-fn home(client: &Client, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let (named, below_home) = match client.id {
-        "claude-code" => ("CLAUDE_CONFIG_DIR", ".claude"),
-        "codex" => ("CODEX_HOME", ".codex"),
-        _ => return None,
-    };
+fn home(client: AgentClient, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let ClientFiles { variable: named, below_home, .. } = client.agent.files;
     let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     folder(named).or_else(|| folder("HOME").map(|home| home.join(below_home)))
 }
 
-/// A provider that Codex's own settings name: it is signed in to that one by other means, and does not say so.
-pub(crate) fn own_provider(client: &Client, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
-    let file = "config.toml";
-    let text =
-        fs::read_to_string(home(client, variable).filter(|_| client.id == "codex")?.join(file)).ok()?;
-    // Only what stands before the first table is about the client itself.
-    let top = text.lines().map(str::trim).take_while(|line| !line.starts_with('['));
-    let said = top.filter_map(|line| line.strip_prefix("model_provider")?.trim_start().strip_prefix('='));
-    let name = said.map(|value| value.trim().trim_matches('"')).find(|name| !name.is_empty())?;
-    (name != "openai").then(|| format!("model_provider in its {file}"))
+/// Where sessions of any client keep plans and memory.
+pub(crate) fn scratch_folders(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let below = |client: AgentClient| {
+        let home = home(client, variable);
+        home.into_iter()
+            .flat_map(move |home| client.agent.files.scratch.iter().map(move |name| home.join(name)))
+    };
+    AgentClient::all().flat_map(below).collect()
 }
 
-/// The MCP servers of the person's own settings of Codex.
-pub(crate) fn codex_servers(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<String> {
-    let codex = CLIENTS.iter().find(|client| client.id == "codex");
-    let file = codex.and_then(|codex| home(codex, variable)).map(|home| home.join("config.toml"));
-    let settings = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
-    tribunal_agents::driver::codex_servers_in(&settings)
+/// The text of the person's own settings of a client; none: there is no such file.
+fn settings(client: AgentClient, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
+    fs::read_to_string(home(client, variable)?.join(client.agent.files.settings)).ok()
 }
 
-/// The text of the person's own settings of Claude Code.
-pub(crate) fn claude_settings(variable: &dyn Fn(&str) -> Option<OsString>) -> String {
-    let claude = CLIENTS.iter().find(|client| client.id == "claude-code");
-    let file = claude.and_then(|claude| home(claude, variable)).map(|home| home.join("settings.json"));
-    file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default()
+/// A provider that the client's own settings name: it is signed in to that one by other means, and does not say so.
+pub(crate) fn own_provider(
+    client: AgentClient,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Option<String> {
+    client.agent.driver.own_provider(&settings(client, variable)?)
+}
+
+/// The text of the person's own settings of every client that has some, by the client's id.
+pub(crate) fn all_settings(variable: &dyn Fn(&str) -> Option<OsString>) -> BTreeMap<&'static str, String> {
+    AgentClient::all().filter_map(|client| Some((client.id, settings(client, variable)?))).collect()
+}
+
+/// Several names in a sentence: `a, b or c`.
+pub(crate) fn listed(names: &[&str], conjunction: &str) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_string(),
+        [before @ .., last] => format!("{} {conjunction} {last}", before.join(", ")),
+    }
 }
 
 /// A client that signed out may leave an empty file behind.

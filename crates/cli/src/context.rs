@@ -160,10 +160,9 @@ impl Context {
             Complaint::new(ENVIRONMENT, format!("own program not found: {cause}"))
                 .todo("start tribunal by its full path")
         })?;
-        let codex_servers = crate::clients::codex_servers(&|name| env::var_os(name));
-        let claude_settings = crate::clients::claude_settings(&|name| env::var_os(name));
+        let client_settings = crate::clients::all_settings(&|name| env::var_os(name));
         let project = project.root().to_path_buf();
-        Ok(Whereabouts { own_program: own, project, codex_servers, claude_settings })
+        Ok(Whereabouts { own_program: own, project, client_settings })
     }
 }
 

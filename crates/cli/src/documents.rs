@@ -17,7 +17,6 @@ use tribunal_core::{
     level::{Level, Role},
     limits::{Limits, Usage},
     session::{LetGo, Work},
-    settings::DriverSpec,
     stamp::Stamp,
     subject::Subject,
 };
@@ -378,12 +377,6 @@ pub(crate) struct TrustItem {
     pub agent: Option<String>,
     pub command: String,
     pub trusted: bool,
-}
-
-/// A driver's name as it stands in settings and journals.
-pub(crate) fn driver_word(driver: &DriverSpec) -> String {
-    let written = serde_json::to_value(driver).ok();
-    written.and_then(|value| value.get("driver")?.as_str().map(String::from)).unwrap_or_default()
 }
 
 pub(crate) fn print(document: &impl Serialize) -> io::Result<()> {

@@ -13,7 +13,9 @@ use std::{
 
 use futures_util::future::join_all;
 use serde::{Serialize, Serializer};
-use tribunal_agents::clients::{self, Client, Said, SignIn, Version, read_sign_in, read_version};
+use tribunal_agents::clients::{
+    AgentClient, AgentFacts, SignIn, StatusOutput, Version, quieting_variables, read_version,
+};
 use tribunal_core::{settings::Settings, text::cut};
 use tribunal_supervise::{Command, Deadlines, How, Output, own_program, run};
 
@@ -106,28 +108,28 @@ pub(crate) struct Manner<'a> {
     pub provider: Option<String>,
 }
 
-pub(crate) async fn probe(client: &Client, program: &Path, manner: &Manner<'_>) -> Probed {
+pub(crate) async fn probe(client: AgentClient, program: &Path, manner: &Manner<'_>) -> Probed {
     let broken = |why| Probed::unasked(State::Broken { why });
-    let said = match ask(program, client.version_args, manner).await {
+    let said = match ask(program, client.agent.version_args, manner).await {
         Ok(said) => said,
         Err(why) => return broken(why),
     };
     let Some(version) = read_version(&said.stdout).or_else(|| read_version(&said.stderr)) else {
         let last = last_line(&said.stderr, &said.stdout);
         let code = said.code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"));
-        let asked = client.version_args.join(" ");
+        let asked = client.agent.version_args.join(" ");
         return broken(format!("{asked} names no version{}{last}", code.unwrap_or_default()));
     };
     let probed = |state, signed_in| Probed { state, version: Some(version), signed_in };
-    if version < client.minimum {
+    if version < client.agent.minimum {
         return probed(State::TooOld, None);
     }
-    let question = client.sign_in_args.join(" ");
-    match ask(program, client.sign_in_args, manner).await {
+    let question = client.agent.sign_in_args.join(" ");
+    match ask(program, client.agent.sign_in_args, manner).await {
         Err(why) => probed(State::Unsure { why: format!("{question}: {why}") }, None),
         Ok(said) => {
-            let said = Said { code: said.code, stdout: &said.stdout, stderr: &said.stderr };
-            match read_sign_in(client, said, &manner.set) {
+            let said = StatusOutput { stdout: &said.stdout, stderr: &said.stderr };
+            match client.read_sign_in(said, &manner.set) {
                 SignIn::In { how, subscription } => probed(State::Ready, Some((how, subscription))),
                 SignIn::Out => match &manner.provider {
                     // Whether that one lets it in shows when it is asked.
@@ -163,12 +165,11 @@ pub(crate) struct Heard {
 }
 
 pub(crate) async fn ask(program: &Path, args: &[&str], manner: &Manner<'_>) -> Result<Heard, String> {
-    let switched_off = ["DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"];
     let command = Command {
         program: program.as_os_str().to_owned(),
         args: args.iter().map(OsString::from).collect(),
         folder: manner.folder.to_path_buf(),
-        env: switched_off.map(|name| (name.to_string(), OsString::from("1"))).into(),
+        env: quieting_variables().map(|name| (name.to_string(), OsString::from("1"))).collect(),
         without: Vec::new(),
         input: Vec::new(),
         deadlines: Deadlines { total: manner.limit, idle: manner.limit },
@@ -212,12 +213,16 @@ pub(crate) fn ask_sign_in(present: &mut [Present]) {
 pub(crate) fn require_versions<'a>(
     runs: impl Iterator<Item = (&'a Path, &'a Settings)>,
 ) -> Result<(), Complaint> {
-    let mut programs: BTreeMap<PathBuf, &'static Client> = BTreeMap::new();
+    let mut programs: BTreeMap<PathBuf, AgentClient> = BTreeMap::new();
     for (root, settings) in runs {
         for agent in settings.agents.iter().chain(&settings.reserves) {
-            let Some((client, spec)) = clients::of(&agent.driver).zip(agent.driver.client()) else {
-                continue;
-            };
+            let Some(spec) = agent.driver.client() else { continue };
+            // A journal may come from a build that had other clients; none of ours takes the place of one that is missing.
+            let client = AgentClient::find(spec.client.as_str()).map_err(|unknown| {
+                Complaint::usage(format!("agent `{}`: {unknown}", agent.name))
+                    .why("Nothing was started.")
+                    .todo("name another agent (agents.use), then let the run take the settings as they are now: tribunal resume --reload")
+            })?;
             let program = spec.program.as_deref().unwrap_or(client.program);
             if let Some(path) = found(root, program, &|name| env::var_os(name)) {
                 programs.insert(path, client);
@@ -227,13 +232,13 @@ pub(crate) fn require_versions<'a>(
     let Some((runtime, folder)) = quiet().filter(|_| !programs.is_empty()) else { return Ok(()) };
     let manner = Manner { folder: folder.path(), limit: SOON, set: Vec::new(), provider: None };
     let asked = programs.iter().map(|(path, client)| async {
-        let said = ask(path, client.version_args, &manner).await.ok()?;
+        let said = ask(path, client.agent.version_args, &manner).await.ok()?;
         read_version(&said.stdout).or_else(|| read_version(&said.stderr))
     });
     let versions = runtime.block_on(join_all(asked));
     for ((path, client), version) in programs.iter().zip(versions) {
-        if let Some(version) = version.filter(|version| *version < client.minimum) {
-            let Client { name, minimum, install, .. } = client;
+        if let Some(version) = version.filter(|version| *version < client.agent.minimum) {
+            let (name, AgentFacts { minimum, install, .. }) = (client.name, client.agent);
             return Err(Complaint::new(
                 ENVIRONMENT,
                 format!("{name} {version} is too old: {minimum} is needed"),
@@ -261,4 +266,26 @@ pub(crate) fn found(
 fn quiet() -> Option<(tokio::runtime::Runtime, tempfile::TempDir)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     Some((runtime, tempfile::tempdir().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use tribunal_core::{
+        client::ClientSpec,
+        settings::{AgentSpec, DriverSpec},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_client_that_only_the_journal_knows_is_an_error() {
+        let mut settings = tribunal_testkit::samples::settings();
+        settings.agents =
+            vec![AgentSpec::new("theirs", DriverSpec::Client(ClientSpec::new("client-of-tomorrow")))];
+        let pinned = serde_json::to_value(&settings).unwrap();
+        let settings: Settings = serde_json::from_value(pinned).unwrap();
+        let complaint = require_versions([(Path::new("."), &settings)].into_iter()).unwrap_err();
+        assert_eq!(complaint.exit, 2);
+        assert!(complaint.to_string().contains("agent `theirs`: there is no client `client-of-tomorrow`"));
+    }
 }

@@ -63,7 +63,7 @@ impl Item {
                     vec![Item::Agent { name: name.to_string(), argv: argv.clone() }]
                 }
                 DriverSpec::Replay { .. } => Vec::new(),
-                DriverSpec::ClaudeCode(client) | DriverSpec::Codex(client) => Item::of_client(name, client),
+                DriverSpec::Client(client) => Item::of_client(name, client),
             };
             for item in of_agent {
                 if !items.contains(&item) {

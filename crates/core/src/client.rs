@@ -1,6 +1,6 @@
 //! What is known of a coding client before it is started: which program, which models, what it may use and what it does.
 //!
-//! Here is only what was set. Which flag says so to which client is `agents`' business.
+//! Here is only what was set. Which clients there are, and which flag says so to which of them, is `agents`' business.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
@@ -8,11 +8,16 @@ use core::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::level::{Role, words};
+use crate::{
+    ids::ClientId,
+    level::{Role, words},
+};
 
-/// How a client of a vendor is to be run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Which client of a vendor is to be run, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientSpec {
+    /// Text may name a client that this build does not have; whoever starts one looks it up.
+    pub client: ClientId,
     /// Another program than the client's own name on the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
@@ -34,6 +39,23 @@ pub struct ClientSpec {
     pub allow: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<Server>,
+}
+
+impl ClientSpec {
+    /// The client as it is where nothing was set for it.
+    pub fn new(client: impl Into<String>) -> ClientSpec {
+        ClientSpec {
+            client: ClientId::new(client),
+            program: None,
+            model: None,
+            models: Models::default(),
+            inherit: Inherit::default(),
+            bypass: false,
+            fresh: false,
+            allow: Vec::new(),
+            servers: Vec::new(),
+        }
+    }
 }
 
 /// A model for each size of task; none: the client's own choice.

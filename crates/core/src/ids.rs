@@ -46,6 +46,10 @@ text_id!(
     AgentName
 );
 text_id!(
+    /// A coding client, for instance `codex`. Which ids there are is known to `agents` alone.
+    ClientId
+);
+text_id!(
     /// The content hash of a blob (BLAKE3, hex).
     Hash
 );

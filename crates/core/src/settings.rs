@@ -200,18 +200,25 @@ pub enum DriverSpec {
         /// Whether the script's waits are waited.
         paced: bool,
     },
-    #[serde(rename = "claude-code")]
-    ClaudeCode(ClientSpec),
-    #[serde(rename = "codex")]
-    Codex(ClientSpec),
+    /// A coding client of a vendor, whichever it is.
+    Client(ClientSpec),
 }
 
 impl DriverSpec {
     /// How a client of a vendor is set up; none: it is no such client.
     pub fn client(&self) -> Option<&ClientSpec> {
         match self {
-            DriverSpec::ClaudeCode(client) | DriverSpec::Codex(client) => Some(client),
+            DriverSpec::Client(client) => Some(client),
             DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
+        }
+    }
+
+    /// The driver's name as settings write it: a client's is its id.
+    pub fn name(&self) -> &str {
+        match self {
+            DriverSpec::Command { .. } => "command",
+            DriverSpec::Replay { .. } => "replay",
+            DriverSpec::Client(client) => client.client.as_str(),
         }
     }
 }

@@ -38,8 +38,6 @@ pub struct RunView {
     pub lives: u32,
     pub findings: BTreeMap<FindingId, Finding>,
     pub decisions: Vec<Decision>,
-    /// Files of ours, in the order in which they were first written.
-    pub files: Vec<String>,
     /// The tracker's path, once it was written.
     pub tracker: Option<String>,
     pub spent: Spent,
@@ -92,11 +90,6 @@ impl RunView {
             Event::DecisionAnswered { decision, answer } => {
                 for known in self.decisions.iter_mut().filter(|known| known.id == *decision) {
                     known.answer = Some(answer.clone());
-                }
-            }
-            Event::FileWritten { path } => {
-                if !self.files.contains(path) {
-                    self.files.push(path.clone());
                 }
             }
             other => self.see_finding(other, entry.at),

@@ -26,11 +26,9 @@ use alloc::{
 };
 
 use places::{Map, Path};
-use serde::{Deserialize, Serialize};
 
 /// Where an agent may write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bounds {
     /// Anywhere.
     Off,

@@ -30,6 +30,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use tribunal_agents::clients;
 use tribunal_core::ids::Hash;
 
 use crate::{
@@ -48,23 +49,13 @@ const MOST: Bounds = Bounds { files: 20_000, bytes: 512 << 20 };
 pub(crate) const NEVER: [&str; 7] =
     [".git", ".tribunal", "node_modules", "target", "__pycache__", ".pytest_cache", ".venv"];
 
+/// What several agent clients read.
+const SHARED_FILES: [&str; 4] = [".mcp.json", "AGENTS.md", "_bmad", ".bmad-core"];
+
 /// What agent clients need and people often ignore.
-pub(crate) const AGENT_FILES: [&str; 14] = [
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    ".opencode",
-    ".github/copilot-instructions.md",
-    ".mcp.json",
-    "AGENTS.md",
-    "CLAUDE.md",
-    "CLAUDE.local.md",
-    "GEMINI.md",
-    "_bmad",
-    ".bmad-core",
-    "opencode.json",
-];
+pub(crate) fn agent_files() -> impl Iterator<Item = &'static str> {
+    clients::files_read().chain(SHARED_FILES)
+}
 
 /// Relative path to content hash.
 pub(crate) type Manifest = BTreeMap<String, Hash>;

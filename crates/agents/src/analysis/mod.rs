@@ -3,17 +3,19 @@
 //! A status block, where there is one, is the agent's word and decides alone. Without one, words are weighed, and every
 //! point has a reason that a person can read. It is a claim either way: what is done is what can be seen in the tree.
 //!
-//! [`shape`] finds the agent's words in what its client printed, [`block`] reads the status block, [`signs`] weighs the
+//! [`shape`] and [`spoken`] find the agent's words in what its client printed, [`block`] reads the status block, [`signs`] weighs the
 //! rest. Findings, fixes and verdicts are not read here but in [`crate::answer`].
 
 mod block;
 mod shape;
 mod signs;
+pub(crate) mod spoken;
 
 use serde::Serialize;
 
 pub use block::{Block, Status, Tests};
-pub use shape::{Shape, Spoken};
+pub use shape::Shape;
+pub use spoken::Spoken;
 
 /// What is known beside the response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

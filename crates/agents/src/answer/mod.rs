@@ -23,7 +23,7 @@ use tribunal_core::{
 
 use dress::{Region, regions, undress};
 use node::{Node, is_one_of};
-use walk::{Names, Walked, strict, walk};
+use walk::{Names, Unread, Walked, strict, walk};
 
 /// What an answer should contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,10 +169,9 @@ fn look(region: Region<'_>, wanted: Wanted, problem: &mut Option<String>) -> Wal
         Ok(node) if Found::of(node.clone(), wanted).lists > 0 => {
             Walked { nodes: vec![node], ..Walked::default() }
         }
-        Ok(_) => walk(region.text, names),
-        Err(broken) if broken.rewritten => walk(region.text, names),
-        Err(broken) => {
-            *problem = Some(format!("no `{}` list could be read: {}", names.lists[0], broken.cause));
+        Ok(_) | Err(Unread::Rewritten) => walk(region.text, names),
+        Err(Unread::Broken(cause)) => {
+            *problem = Some(format!("no `{}` list could be read: {cause}", names.lists[0]));
             Walked { guessed: true, ..walk(region.text, names) }
         }
     }

@@ -91,75 +91,88 @@ fn unwrap_quotes(text: &str) -> &str {
     inner.filter(|inner| !inner.contains(['“', '”', '„'])).unwrap_or(text)
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
+/// What a real reader made of a text. None: somewhere it would not give a word as it was written.
+#[derive(Debug)]
+pub(super) struct Exact(pub Option<Node>);
+
+impl Exact {
+    fn text(value: impl Into<String>) -> Exact {
+        Exact(Some(Node::Text(value.into())))
+    }
+}
+
+impl<'de> Deserialize<'de> for Exact {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Exact, D::Error> {
         from.deserialize_any(Anything)
     }
 }
 
-/// What a reader says that would not give a word as it was written.
-pub(super) const REWRITTEN: &str = "a number that would be rewritten";
-
 struct Anything;
 
 impl<'de> Visitor<'de> for Anything {
-    type Value = Node;
+    type Value = Exact;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("anything")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Text(value.to_string()))
+    fn visit_bool<E>(self, value: bool) -> Result<Exact, E> {
+        Ok(Exact::text(value.to_string()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Text(value.to_string()))
+    fn visit_i64<E>(self, value: i64) -> Result<Exact, E> {
+        Ok(Exact::text(value.to_string()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Text(value.to_string()))
+    fn visit_u64<E>(self, value: u64) -> Result<Exact, E> {
+        Ok(Exact::text(value.to_string()))
     }
 
     /// `1.50` would become `1.5`, which stands nowhere in the subject.
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Node, E> {
-        Err(E::custom(REWRITTEN))
+    fn visit_f64<E>(self, _: f64) -> Result<Exact, E> {
+        Ok(Exact(None))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Text(value.to_string()))
+    fn visit_str<E>(self, value: &str) -> Result<Exact, E> {
+        Ok(Exact::text(value))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Node, E> {
-        Ok(Node::Text(value))
+    fn visit_string<E>(self, value: String) -> Result<Exact, E> {
+        Ok(Exact::text(value))
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Nothing)
+    fn visit_unit<E>(self) -> Result<Exact, E> {
+        Ok(Exact(Some(Node::Nothing)))
     }
 
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Nothing)
+    fn visit_none<E>(self) -> Result<Exact, E> {
+        Ok(Exact(Some(Node::Nothing)))
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Node, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Exact, D::Error> {
         from.deserialize_any(Anything)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = from.next_element()? {
-            items.push(item);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Exact, A::Error> {
+        let mut items = Some(Vec::new());
+        while let Some(Exact(item)) = from.next_element()? {
+            items = items.zip(item).map(|(mut items, item)| {
+                items.push(item);
+                items
+            });
         }
-        Ok(Node::List(items))
+        Ok(Exact(items.map(Node::List)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Node, A::Error> {
-        let mut pairs = Vec::new();
-        while let Some((key, value)) = from.next_entry::<Node, Node>()? {
-            pairs.push((key.scalar().unwrap_or_default(), value));
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Exact, A::Error> {
+        let mut pairs = Some(Vec::new());
+        while let Some((Exact(key), Exact(value))) = from.next_entry()? {
+            pairs = pairs.zip(key.zip(value)).map(|(mut pairs, (key, value))| {
+                pairs.push((key.scalar().unwrap_or_default(), value));
+                pairs
+            });
         }
-        Ok(Node::Map(pairs))
+        Ok(Exact(pairs.map(Node::Map)))
     }
 }
 

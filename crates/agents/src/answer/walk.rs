@@ -6,7 +6,7 @@
 
 use super::{
     loose::Reader,
-    node::{Node, REWRITTEN, is_one_of},
+    node::{Exact, Node, is_one_of},
 };
 
 /// What a walk looks for.
@@ -38,6 +38,13 @@ struct Line<'t> {
     says: &'t str,
 }
 
+/// A line that begins with the name of a list: the name, and what stands behind its colon.
+#[derive(Clone, Copy, Debug)]
+struct Keyed<'a> {
+    key: &'a str,
+    rest: &'a str,
+}
+
 pub(super) fn walk(text: &str, names: Names) -> Walked {
     let lines: Vec<Line<'_>> = lines(text);
     let mut walker = Walker { text, names, walked: Walked::default(), nesting: 0 };
@@ -49,24 +56,22 @@ pub(super) fn walk(text: &str, names: Names) -> Walked {
 }
 
 /// A real YAML reader's view.
-pub(super) fn strict(text: &str) -> Result<Node, Broken> {
+pub(super) fn strict(text: &str) -> Result<Node, Unread> {
     // `yes` and `off` are words.
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    serde_saphyr::from_str_with_options(text, options).map_err(|cause| {
-        let cause = cause.to_string();
-        Broken {
-            rewritten: cause.contains(REWRITTEN),
-            cause: cause.lines().next().unwrap_or_default().to_string(),
-        }
-    })
+    match serde_saphyr::from_str_with_options::<Exact>(text, options) {
+        Ok(Exact(node)) => node.ok_or(Unread::Rewritten),
+        Err(cause) => Err(Unread::Broken(cause.to_string().lines().next().unwrap_or_default().to_string())),
+    }
 }
 
-/// Why a real YAML reader gave up.
+/// Why a real YAML reader gave nothing.
 #[derive(Debug)]
-pub(super) struct Broken {
-    pub cause: String,
+pub(super) enum Unread {
+    /// What is wrong, for people.
+    Broken(String),
     /// Nothing is wrong, but the reader would not give a word as it was written.
-    pub rewritten: bool,
+    Rewritten,
 }
 
 fn lines(text: &str) -> Vec<Line<'_>> {
@@ -128,7 +133,7 @@ impl<'t> Walker<'t> {
         let named = key_of(line.says)
             .filter(|(key, _)| is_one_of(key, self.names.lists) || is_one_of(key, self.names.beside));
         if let Some((key, rest)) = named {
-            return self.named(lines, index, (key, rest));
+            return self.named(lines, index, Keyed { key, rest });
         }
         let item = line.is_dash()
             && key_of(line.after_dash().says).is_some_and(|(key, _)| is_one_of(key, self.names.keys));
@@ -148,7 +153,8 @@ impl<'t> Walker<'t> {
         self.walked.nodes.push(Node::Map(vec![(key.to_string(), node)]));
     }
 
-    fn named(&mut self, lines: &[Line<'t>], index: usize, (key, rest): (&str, &str)) -> usize {
+    fn named(&mut self, lines: &[Line<'t>], index: usize, keyed: Keyed<'_>) -> usize {
+        let Keyed { key, rest } = keyed;
         let line = lines[index];
         if rest.starts_with(['[', '{']) {
             let at = line.start + line.says.len() - rest.len();
@@ -239,7 +245,7 @@ impl<'t> Walker<'t> {
             match strict(&document) {
                 Ok(node @ Node::Map(_)) if !has_flow_text(&node, self.names.keys) => return node,
                 Ok(node @ Node::Text(_)) if key_of(head.says).is_none() => return node,
-                Err(broken) if broken.rewritten => {}
+                Err(Unread::Rewritten) => {}
                 _ => self.walked.guessed = true,
             }
         }

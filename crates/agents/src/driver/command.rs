@@ -2,7 +2,10 @@
 
 use std::ffi::OsString;
 
-use super::{Decoded, Finished, Launch, Order};
+use super::{
+    order::{Launch, Order},
+    output::{Decoded, Finished},
+};
 
 pub(super) fn launch(argv: &[String], order: Order<'_>) -> Launch {
     let mut words = argv.iter().map(OsString::from);

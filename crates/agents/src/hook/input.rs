@@ -78,11 +78,7 @@ impl Said {
             input.agent = self.agent_kind;
         }
         if !self.tool_name.is_empty() || self.tool_input.is_some() {
-            let mut given = self.tool_input.unwrap_or_default();
-            // Copilot writes down the arguments as a text of JSON.
-            if let (HookClient::Copilot, Value::String(text)) = (self.client, &given) {
-                given = serde_json::from_str(text).unwrap_or(given);
-            }
+            let given = self.client.hooks.tool_input(self.tool_input.unwrap_or_default());
             input.tool = Some(ToolCall { name: self.tool_name, input: given, response: self.tool_response });
         }
         input
@@ -92,7 +88,6 @@ impl Said {
 impl<'de> Take<'de> for Said {
     fn field<M: MapAccess<'de>>(&mut self, name: &str, map: &mut M) -> Result<(), M::Error> {
         let (is_stop, is_about_tools) = (self.event.is_stop(), self.is_about_tools());
-        let is_gemini = self.client == HookClient::Gemini;
         match name {
             "session_id" | "sessionId" => give(map, &mut self.input.session),
             "transcript_path" | "transcriptPath" => give(map, &mut self.input.transcript),
@@ -103,7 +98,7 @@ impl<'de> Take<'de> for Said {
             "last_assistant_message" | "lastAssistantMessage" if is_stop => {
                 give(map, &mut self.input.last_answer)
             }
-            "prompt_response" | "promptResponse" if is_stop && is_gemini => {
+            name if is_stop && self.client.hooks.answer_fields().contains(&name) => {
                 give(map, &mut self.input.last_answer)
             }
             "tool_name" | "toolName" if is_about_tools => give(map, &mut self.tool_name),
@@ -128,13 +123,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use HookClient::{ClaudeCode, Codex, Copilot, Gemini};
+    use crate::hook::client::hook_client;
     use HookEvent::{
         PostToolUse, PreCompact, PreToolUse, SessionEnd, SessionStart, Stop, SubagentStop, UserPromptSubmit,
     };
 
-    fn of(client: HookClient, event: HookEvent, said: &Value) -> Input {
-        Input::read(client, event, said.to_string().as_bytes()).unwrap()
+    const CLAUDE: &str = "claude-code";
+
+    fn of(client: &str, event: HookEvent, said: &Value) -> Input {
+        Input::read(hook_client(client), event, said.to_string().as_bytes()).unwrap()
     }
 
     /// As the real clients said it, ids and paths shortened.
@@ -161,15 +158,15 @@ mod tests {
             last_answer: Some("All done.".into()),
             ..Input::default()
         };
-        assert_eq!(of(ClaudeCode, Stop, &claude), wanted);
-        assert_eq!(of(Codex, Stop, &codex), wanted);
-        assert_eq!(of(Gemini, Stop, &gemini), wanted);
+        assert_eq!(of(CLAUDE, Stop, &claude), wanted);
+        assert_eq!(of("codex", Stop, &codex), wanted);
+        assert_eq!(of("gemini", Stop, &gemini), wanted);
         let copilot = json!({
             "timestamp": 1, "sessionId": "195b", "cwd": "w", "transcriptPath": "p/195b.jsonl", "stopReason": "end_turn",
             "stop_hook_active": true,
         });
         let wanted = Input { last_answer: None, source: "end_turn".into(), ..wanted };
-        assert_eq!(of(Copilot, Stop, &copilot), wanted);
+        assert_eq!(of("copilot", Stop, &copilot), wanted);
     }
 
     #[test]
@@ -199,13 +196,13 @@ mod tests {
             (PostToolUse, Input { tool: Some(after), ..nothing }),
         ];
         for (event, wanted) in cases {
-            assert_eq!(of(ClaudeCode, event, &all), wanted, "{event:?}");
+            assert_eq!(of(CLAUDE, event, &all), wanted, "{event:?}");
         }
     }
 
     #[test]
     fn a_subagent_is_named_by_its_id_else_by_its_kind() {
-        let agent = |said| of(ClaudeCode, SubagentStop, &said).agent;
+        let agent = |said| of(CLAUDE, SubagentStop, &said).agent;
         assert_eq!(agent(json!({"agent_type": "Explore", "agent_id": "a1"})), "a1");
         assert_eq!(agent(json!({"agent_type": "Explore", "agent_id": ""})), "Explore");
         assert_eq!(agent(json!({"agentName": "Explore"})), "Explore");
@@ -216,10 +213,10 @@ mod tests {
     fn tools_of_copilot_have_their_arguments_as_text() {
         let tool = |client, said| of(client, PreToolUse, &said).tool.map(|tool| (tool.name, tool.input));
         let said = json!({"toolName": "bash", "toolArgs": "{\"command\":\"ls\"}"});
-        assert_eq!(tool(Copilot, said.clone()), Some(("bash".into(), json!({"command": "ls"}))));
-        assert_eq!(tool(Codex, said), Some(("bash".into(), json!("{\"command\":\"ls\"}"))));
-        assert_eq!(tool(Copilot, json!({"toolArgs": "ls {"})), Some((String::new(), json!("ls {"))));
-        assert_eq!(tool(Copilot, json!({})), None);
+        assert_eq!(tool("copilot", said.clone()), Some(("bash".into(), json!({"command": "ls"}))));
+        assert_eq!(tool("codex", said), Some(("bash".into(), json!("{\"command\":\"ls\"}"))));
+        assert_eq!(tool("copilot", json!({"toolArgs": "ls {"})), Some((String::new(), json!("ls {"))));
+        assert_eq!(tool("copilot", json!({})), None);
     }
 
     #[test]
@@ -229,19 +226,17 @@ mod tests {
                 "session_id": odd, "transcript_path": odd, "cwd": odd, "stop_hook_active": odd, "last_assistant_message": odd,
                 "stop_reason": odd, "agent_id": odd,
             });
-            assert_eq!(of(ClaudeCode, Stop, &said), Input::default());
+            assert_eq!(of(CLAUDE, Stop, &said), Input::default());
         }
-        assert!(!of(ClaudeCode, Stop, &json!({"stop_hook_active": "true"})).stop_active);
-        assert_eq!(of(ClaudeCode, Stop, &json!({"session_id": true})).session, "");
-        assert_eq!(
-            of(ClaudeCode, Stop, &json!({"last_assistant_message": ""})).last_answer,
-            Some(String::new())
-        );
+        assert!(!of(CLAUDE, Stop, &json!({"stop_hook_active": "true"})).stop_active);
+        assert_eq!(of(CLAUDE, Stop, &json!({"session_id": true})).session, "");
+        assert_eq!(of(CLAUDE, Stop, &json!({"last_assistant_message": ""})).last_answer, Some(String::new()));
     }
 
     #[test]
     fn bytes_and_characters_that_are_none_are_replaced() {
-        let read = |bytes: &[u8]| Input::read(ClaudeCode, Stop, bytes).map(|input| input.last_answer);
+        let read =
+            |bytes: &[u8]| Input::read(hook_client(CLAUDE), Stop, bytes).map(|input| input.last_answer);
         assert_eq!(read(b"{\"last_assistant_message\":\"a\xff\"}"), Ok(Some("a\u{fffd}".into())));
         let half = br#"{"cwd":"w","last_assistant_message":"\ud83d"}"#;
         assert_eq!(read(half), Ok(Some("\u{fffd}".into())));
@@ -250,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_an_error_that_says_so() {
-        let wrong = |bytes: &[u8]| Input::read(ClaudeCode, Stop, bytes).unwrap_err();
+        let wrong = |bytes: &[u8]| Input::read(hook_client(CLAUDE), Stop, bytes).unwrap_err();
         assert_eq!(wrong(b" \n"), "nothing came on standard input, where the client's JSON was expected");
         for other in ["[]", "\"{}\"", "null", "hello"] {
             assert_eq!(wrong(other.as_bytes()), "what came on standard input is not a JSON object");
@@ -269,15 +264,15 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let large = "x".repeat(50 << 20);
         let said = format!(r#"{{"tool_input":{deep},"tool_response":"{large}","session_id":"a"}}"#);
-        assert_eq!(Input::read(ClaudeCode, Stop, said.as_bytes()).unwrap().session, "a");
-        assert_eq!(Input::read(ClaudeCode, UserPromptSubmit, said.as_bytes()).unwrap().tool, None);
+        assert_eq!(Input::read(hook_client(CLAUDE), Stop, said.as_bytes()).unwrap().session, "a");
+        assert_eq!(Input::read(hook_client(CLAUDE), UserPromptSubmit, said.as_bytes()).unwrap().tool, None);
     }
 
     proptest! {
         #[test]
         fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), event in 0..8usize) {
             let object = [b"{\"tool_input\":", &bytes[..], b"}"].concat();
-            for client in HookClient::ALL {
+            for client in HookClient::all() {
                 let _ = Input::read(client, HookEvent::ALL[event], &bytes);
                 let _ = Input::read(client, HookEvent::ALL[event], &object);
             }
@@ -285,7 +280,7 @@ mod tests {
 
         #[test]
         fn any_text_comes_through(text in any::<String>()) {
-            let read = of(ClaudeCode, Stop, &json!({"last_assistant_message": text}));
+            let read = of(CLAUDE, Stop, &json!({"last_assistant_message": text}));
             prop_assert_eq!(read.last_answer, Some(text));
         }
     }

@@ -1,4 +1,4 @@
-//! Where each client's hooks are set, and how Tribunal's get into such a file and out of it again.
+//! How Tribunal's hooks get into a client's file and out of it again, whichever client it is.
 //!
 //! Pure: texts come in, changed texts go out; whoever asks reads and writes the files. What is of others stays byte for byte.
 //! A file that is not as it is known, or an entry of ours that somebody changed, is named with its line and left alone.
@@ -13,68 +13,13 @@ use command::{Whose, whose};
 pub use command::Program;
 
 use super::{HookClient, HookEvent};
+pub use crate::clients::hooks::Home;
 use crate::jsonc::{self, Change, Document, Node, Problem, Refusal, Step, Tree, What};
-
-/// Seconds after which a client gives up on us. We answer in milliseconds.
-const PATIENCE: u32 = 10;
-/// Codex cuts this one down to so many, and says so each time if more is written.
-const PATIENCE_AT_THE_END: u32 = 3;
-
-/// Where a client has its hooks, as a path from the project's root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
-    /// A file that others write as well.
-    Shared(&'static str),
-    /// A file of our own.
-    Own(&'static str),
-    /// A file of the person's, outside the project: it is not ours to change.
-    Person(&'static str),
-}
-
-/// `for_all`: for everybody who has the project, where the client makes a difference.
-pub fn home(client: HookClient, for_all: bool) -> Home {
-    match (client, for_all) {
-        (HookClient::ClaudeCode, false) => Home::Shared(".claude/settings.local.json"),
-        (HookClient::ClaudeCode, true) => Home::Shared(".claude/settings.json"),
-        (HookClient::Codex, _) => Home::Shared(".codex/hooks.json"),
-        (HookClient::Copilot, _) => Home::Own(".github/hooks/tribunal.json"),
-        // Measured: hooks of a project's own file did not run.
-        (HookClient::Gemini, _) => Home::Person("~/.gemini/settings.json"),
-    }
-}
 
 /// The moments a client tells us, and its own word for each.
 pub fn moments(client: HookClient) -> Vec<(HookEvent, &'static str)> {
-    let name = |event| match (client, event) {
-        (HookClient::ClaudeCode | HookClient::Codex, event) => Some(plain(event)),
-        (HookClient::Copilot, HookEvent::Stop) => Some("agentStop"),
-        (HookClient::Copilot, HookEvent::SessionStart) => Some("sessionStart"),
-        (HookClient::Copilot, HookEvent::SessionEnd) => Some("sessionEnd"),
-        (HookClient::Copilot, HookEvent::PreToolUse) => Some("preToolUse"),
-        (HookClient::Copilot, HookEvent::PostToolUse) => Some("postToolUse"),
-        (HookClient::Copilot, HookEvent::UserPromptSubmit) => Some("userPromptSubmitted"),
-        (HookClient::Gemini, HookEvent::Stop) => Some("AfterAgent"),
-        (HookClient::Gemini, HookEvent::SessionStart) => Some("SessionStart"),
-        (HookClient::Gemini, HookEvent::SessionEnd) => Some("SessionEnd"),
-        (HookClient::Gemini, HookEvent::PreToolUse) => Some("BeforeTool"),
-        (HookClient::Gemini, HookEvent::PostToolUse) => Some("AfterTool"),
-        (HookClient::Gemini, HookEvent::UserPromptSubmit) => Some("BeforeAgent"),
-        (HookClient::Copilot | HookClient::Gemini, HookEvent::SubagentStop | HookEvent::PreCompact) => None,
-    };
-    HookEvent::ALL.into_iter().filter_map(|event| Some((event, name(event)?))).collect()
-}
-
-fn plain(event: HookEvent) -> &'static str {
-    match event {
-        HookEvent::Stop => "Stop",
-        HookEvent::SubagentStop => "SubagentStop",
-        HookEvent::SessionStart => "SessionStart",
-        HookEvent::SessionEnd => "SessionEnd",
-        HookEvent::PreToolUse => "PreToolUse",
-        HookEvent::PostToolUse => "PostToolUse",
-        HookEvent::PreCompact => "PreCompact",
-        HookEvent::UserPromptSubmit => "UserPromptSubmit",
-    }
+    let moment = |event| Some((event, client.hooks.event_name(event)?));
+    HookEvent::ALL.into_iter().filter_map(moment).collect()
 }
 
 /// Why a file is left alone.
@@ -132,7 +77,7 @@ pub fn set(
         let mut there = entries.iter().filter(|entry| entry.event == event).peekable();
         if there.peek().is_none() {
             added.push(event);
-            let group = group(client, event, program);
+            let group = client.hooks.entry(event, wanted.clone());
             match hooks.and_then(|hooks| hooks.get(name)) {
                 Some(_) => {
                     changes.push(Change { at: vec![key("hooks"), key(name)], what: What::Push(vec![group]) })
@@ -153,7 +98,8 @@ pub fn set(
         });
     }
     let new = jsonc::edit(text, &changes).map_err(Trouble::from)?;
-    let off = document.root.get("disableAllHooks").filter(|off| off.tree() == Tree::Flag(true));
+    let switch = client.hooks.off_switch().and_then(|switch| document.root.get(switch));
+    let off = switch.filter(|off| off.tree() == Tree::Flag(true));
     let switched_off = off.map(|off| jsonc::place(text, off.span.start).0);
     Ok(Set { text: new, added, updated, loose: document.loose, switched_off })
 }
@@ -295,49 +241,17 @@ fn key(name: &str) -> Step {
     Step::Key(name.to_string())
 }
 
-fn number(number: u32) -> Tree {
-    Tree::Number(number.to_string())
-}
-
-fn group(client: HookClient, event: HookEvent, program: &Program) -> Tree {
-    let command = Tree::text(program.command(client, event));
-    let command_s = ("type", Tree::text("command"));
-    match client {
-        HookClient::Gemini => {
-            let hook = Tree::map([
-                ("name", Tree::text("tribunal")),
-                command_s,
-                ("command", command),
-                // In milliseconds.
-                ("timeout", number(PATIENCE * 1000)),
-            ]);
-            Tree::map([("matcher", Tree::text("*")), ("hooks", Tree::List(vec![hook]))])
-        }
-        HookClient::Copilot => Tree::map([command_s, ("bash", command), ("timeoutSec", number(PATIENCE))]),
-        HookClient::ClaudeCode | HookClient::Codex => {
-            let is_cut = client == HookClient::Codex && event == HookEvent::SessionEnd;
-            let patience = if is_cut { PATIENCE_AT_THE_END } else { PATIENCE };
-            let hook = Tree::map([command_s, ("command", command), ("timeout", number(patience))]);
-            Tree::map([("hooks", Tree::List(vec![hook]))])
-        }
-    }
-}
-
 /// Everything that has to stand in the file: what is written where we may write, and what a person writes where we may not.
 pub fn whole(client: HookClient, program: &Program) -> String {
     jsonc::pretty(&tree(client, program))
 }
 
 fn tree(client: HookClient, program: &Program) -> Tree {
-    let list = |(event, name): (HookEvent, &str)| {
-        (name.to_string(), Tree::List(vec![group(client, event, program)]))
-    };
-    let hooks = ("hooks", Tree::Map(moments(client).into_iter().map(list).collect()));
-    match client {
-        HookClient::Copilot => Tree::map([("version", number(1)), hooks]),
-        HookClient::Gemini => Tree::map([("hooksConfig", Tree::map([("enabled", Tree::Flag(true))])), hooks]),
-        HookClient::ClaudeCode | HookClient::Codex => Tree::map([hooks]),
-    }
+    let hooks = moments(client).into_iter().map(|(event, name)| {
+        let entry = client.hooks.entry(event, program.command(client, event));
+        (name.to_string(), Tree::List(vec![entry]))
+    });
+    client.hooks.document(Tree::Map(hooks.collect()))
 }
 
 /// Whether a file of our own says what it should, as it was written for this or another program.

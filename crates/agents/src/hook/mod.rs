@@ -5,35 +5,17 @@
 
 use serde_json::Value;
 
+mod client;
+pub(crate) mod event;
 mod input;
 pub mod install;
 mod render;
 mod soft;
 pub mod tools;
 pub mod transcript;
-mod words;
 
-/// Whose session it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum HookClient {
-    ClaudeCode,
-    Codex,
-    Copilot,
-    Gemini,
-}
-
-/// The moment, in Tribunal's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum HookEvent {
-    Stop,
-    SubagentStop,
-    SessionStart,
-    SessionEnd,
-    PreToolUse,
-    PostToolUse,
-    PreCompact,
-    UserPromptSubmit,
-}
+pub use client::HookClient;
+pub use event::HookEvent;
 
 /// What a client said. What it did not say is empty.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,26 +1,24 @@
-//! What is said back, in the words of each client: one line of JSON, whatever was answered.
+//! What is said back, in the words of whichever client: one line of JSON, whatever was answered.
 //!
 //! An answer that means nothing at a moment, such as a refusal before a tool, becomes the harmless one: go on. Nothing is said
 //! twice in different words, and "allow" is never said, since for the clients saying nothing is what allows.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Answer, HookClient, HookEvent};
 
 impl Answer {
     /// One line, with its end.
     pub fn render(&self, client: HookClient, event: HookEvent) -> String {
-        let mut said = match self {
-            Answer::Refuse { reason, .. } if refuses(client, event) => {
-                // Gemini has this word for it.
-                let decision = if client == HookClient::Gemini { "deny" } else { "block" };
-                json!({"decision": decision, "reason": reason})
-            }
-            Answer::Deny { reason } if event == HookEvent::PreToolUse => denied(client, reason),
-            Answer::Tell { context } => told(client, event, context),
-            _ => json!({}),
+        let hooks = client.hooks;
+        let said = match self {
+            Answer::Refuse { reason, .. } => hooks.refuse(event, reason),
+            Answer::Deny { reason } if event == HookEvent::PreToolUse => Some(hooks.deny(reason)),
+            Answer::Tell { context } => hooks.tell(event, context),
+            Answer::Deny { .. } | Answer::Allow { .. } => None,
         };
-        let say = self.say().filter(|_| client != HookClient::Copilot);
+        let mut said = said.unwrap_or_else(|| json!({}));
+        let say = self.say().filter(|_| hooks.shows_messages());
         if let (Some(say), Some(fields)) = (say, said.as_object_mut()) {
             fields.insert("systemMessage".to_owned(), say.into());
         }
@@ -35,39 +33,12 @@ impl Answer {
     }
 }
 
-/// Gemini has no moment at which a sub-agent stops.
-fn refuses(client: HookClient, event: HookEvent) -> bool {
-    event == HookEvent::Stop || (event == HookEvent::SubagentStop && client != HookClient::Gemini)
-}
-
-fn denied(client: HookClient, reason: &str) -> Value {
-    match client {
-        HookClient::ClaudeCode | HookClient::Codex => json!({"hookSpecificOutput": {
-            "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
-        }}),
-        HookClient::Copilot => json!({"permissionDecision": "deny", "permissionDecisionReason": reason}),
-        HookClient::Gemini => json!({"decision": "deny", "reason": reason}),
-    }
-}
-
-/// Nothing where the model would not come to know of it.
-fn told(client: HookClient, event: HookEvent, context: &str) -> Value {
-    let name = match (client, event) {
-        (HookClient::Copilot, HookEvent::SessionStart) => return json!({"additionalContext": context}),
-        (HookClient::Copilot, _) => return json!({}),
-        (_, HookEvent::SessionStart) => "SessionStart",
-        (HookClient::Gemini, HookEvent::UserPromptSubmit) => "BeforeAgent",
-        (_, HookEvent::UserPromptSubmit) => "UserPromptSubmit",
-        _ => return json!({}),
-    };
-    json!({"hookSpecificOutput": {"hookEventName": name, "additionalContext": context}})
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
+    use serde_json::Value;
 
     use super::*;
 
@@ -90,14 +61,14 @@ mod tests {
         for (name, answer) in answers() {
             table.push_str(&format!("{name}\n"));
             let mut same: BTreeMap<String, Vec<String>> = BTreeMap::new();
-            for client in HookClient::ALL {
+            for client in HookClient::all() {
                 for event in HookEvent::ALL {
                     let said = answer.render(client, event);
                     let whom = format!("{} {}", client.word(), event.word());
                     same.entry(said).or_default().push(whom);
                 }
             }
-            let all = HookClient::ALL.len() * HookEvent::ALL.len();
+            let all = HookClient::all().count() * HookEvent::ALL.len();
             for (said, whom) in same {
                 let whom = if whom.len() > all / 2 { "all others".to_owned() } else { whom.join(", ") };
                 table.push_str(&format!("  {}\n    {whom}\n", said.trim_end()));
@@ -109,7 +80,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_one_line_of_json_whatever_is_said(text in any::<String>(), client in 0..4usize, event in 0..8usize) {
-            let (client, event) = (HookClient::ALL[client], HookEvent::ALL[event]);
+            let (client, event) = (HookClient::all().nth(client).unwrap(), HookEvent::ALL[event]);
             let say = Some(text.clone());
             for answer in [
                 Answer::Allow { say: say.clone() },

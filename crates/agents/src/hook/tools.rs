@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::{HookClient, ToolCall};
+use crate::clients::hooks::ToolKind;
 
 /// What a call is about to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,15 +20,6 @@ pub struct Used {
     pub writes: bool,
 }
 
-/// What the words of a tool's name say about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Reads,
-    Writes,
-    Shell,
-    Patch,
-}
-
 pub fn tool_use(client: HookClient, call: &ToolCall) -> Used {
     // Copilot gave the input as a text of JSON once.
     let parsed = call.input.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -35,13 +27,13 @@ pub fn tool_use(client: HookClient, call: &ToolCall) -> Used {
     let kind = kind(client, &call.name);
     let mut used = Used { tool: call.name.clone(), ..Used::default() };
     match kind {
-        Kind::Reads => {}
-        Kind::Writes => {
+        ToolKind::Reads => {}
+        ToolKind::Writes => {
             // Copilot's older editor is one tool with a command of its own that only looks.
             used.writes = text(input, &["command"]) != Some("view");
             used.paths = paths(input);
         }
-        Kind::Shell => {
+        ToolKind::Shell => {
             used.command = input.get("command").or_else(|| input.get("cmd")).and_then(command);
             used.folder = text(input, &["directory", "dir_path", "workdir", "cwd"]).map(str::to_string);
             used.paths = used
@@ -52,7 +44,7 @@ pub fn tool_use(client: HookClient, call: &ToolCall) -> Used {
                 .unwrap_or_default();
             used.writes = !used.paths.is_empty();
         }
-        Kind::Patch => {
+        ToolKind::Patch => {
             let patch = input.as_str().or_else(|| text(input, &["command", "input", "patch", "patchText"]));
             // As words of a command line.
             let words = input.get("command").and_then(Value::as_array).and_then(|words| words.last());
@@ -63,21 +55,13 @@ pub fn tool_use(client: HookClient, call: &ToolCall) -> Used {
     used
 }
 
-fn kind(client: HookClient, name: &str) -> Kind {
-    match (client, name) {
-        (HookClient::ClaudeCode, "Write" | "Edit" | "MultiEdit" | "NotebookEdit") => Kind::Writes,
-        (HookClient::ClaudeCode | HookClient::Codex, "Bash") => Kind::Shell,
-        (HookClient::Codex, "shell" | "exec_command" | "local_shell" | "unified_exec") => Kind::Shell,
-        (_, "apply_patch") => Kind::Patch,
-        (HookClient::Codex, "Edit" | "Write") => Kind::Patch,
-        (HookClient::Gemini, "write_file" | "replace" | "edit") => Kind::Writes,
-        (HookClient::Gemini, "run_shell_command") => Kind::Shell,
-        (HookClient::Copilot, "create" | "edit" | "str_replace" | "str_replace_editor" | "insert") => {
-            Kind::Writes
-        }
-        (HookClient::Copilot, "bash" | "shell") => Kind::Shell,
-        _ if of_a_server(name) => Kind::Writes,
-        _ => Kind::Reads,
+/// By the client's own tools first, then by what the name says with any client.
+fn kind(client: HookClient, name: &str) -> ToolKind {
+    match client.hooks.tool_kind(name) {
+        Some(kind) => kind,
+        None if name == "apply_patch" => ToolKind::Patch,
+        None if of_a_server(name) => ToolKind::Writes,
+        None => ToolKind::Reads,
     }
 }
 
@@ -134,56 +118,56 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::hook::client::hook_client;
 
-    fn drawn(client: HookClient, name: &str, input: Value) -> String {
+    fn drawn(client: &str, name: &str, input: Value) -> String {
         let call = ToolCall { name: name.to_string(), input, response: None };
-        let used = tool_use(client, &call);
+        let used = tool_use(hook_client(client), &call);
         let writes = if used.writes { "writes" } else { "does not write" };
         let folder = used.folder.map(|folder| format!(" in {folder}")).unwrap_or_default();
         let command = used.command.map(|command| format!(", runs {command:?}{folder}")).unwrap_or_default();
-        format!("{client:?} {name}: {writes} [{}]{command}", used.paths.join(" "))
+        format!("{client} {name}: {writes} [{}]{command}", used.paths.join(" "))
     }
 
     #[test]
     fn every_client_names_files_and_commands_in_its_own_way() {
-        use HookClient::{ClaudeCode, Codex, Copilot, Gemini};
         let patch = "*** Begin Patch\n*** Add File: a b.md\n+x\n*** Update File: src/lib.rs\n*** Move to: src/main.rs\n@@\n-*** x\n\
             *** Delete File: /etc/x\n*** End Patch";
         let all = [
-            drawn(ClaudeCode, "Write", json!({ "file_path": "/p/a.md", "content": "x" })),
+            drawn("claude-code", "Write", json!({ "file_path": "/p/a.md", "content": "x" })),
             drawn(
-                ClaudeCode,
+                "claude-code",
                 "Edit",
                 json!({ "file_path": "/p/a.md", "old_string": "x", "new_string": "y" }),
             ),
-            drawn(ClaudeCode, "MultiEdit", json!({ "file_path": "/p/a.md", "edits": [] })),
-            drawn(ClaudeCode, "NotebookEdit", json!({ "notebook_path": "/p/a.ipynb", "new_source": "x" })),
-            drawn(ClaudeCode, "Bash", json!({ "command": "ls", "description": "x" })),
-            drawn(ClaudeCode, "Read", json!({ "file_path": "/etc/passwd" })),
-            drawn(ClaudeCode, "Task", json!({ "prompt": "x" })),
-            drawn(ClaudeCode, "mcp__files__write_file", json!({ "path": "/p/a.md", "content": "x" })),
-            drawn(ClaudeCode, "mcp__files__move_file", json!({ "source": "a", "destination": "b" })),
-            drawn(ClaudeCode, "mcp__files__read_file", json!({ "path": "/p/a.md" })),
-            drawn(ClaudeCode, "mcp__files__rewrites", json!({ "path": "/p/a.md" })),
-            drawn(Codex, "Bash", json!({ "command": "ls" })),
-            drawn(Codex, "shell", json!({ "command": ["bash", "-lc", "echo it's"], "workdir": "/p" })),
-            drawn(Codex, "apply_patch", json!({ "command": patch })),
-            drawn(Codex, "apply_patch", json!({ "input": patch })),
-            drawn(Codex, "apply_patch", json!({ "command": ["apply_patch", patch] })),
-            drawn(Codex, "apply_patch", json!(patch)),
-            drawn(Codex, "Bash", json!({ "command": format!("apply_patch <<'EOF'\n{patch}\nEOF") })),
-            drawn(Gemini, "write_file", json!({ "file_path": "a.md", "content": "x" })),
-            drawn(Gemini, "replace", json!({ "file_path": "a.md" })),
-            drawn(Gemini, "run_shell_command", json!({ "command": "ls", "directory": "src" })),
-            drawn(Gemini, "read_file", json!({ "absolute_path": "a.md" })),
-            drawn(Copilot, "create", json!({ "path": "/p/a.md", "file_text": "x" })),
-            drawn(Copilot, "edit", json!({ "path": "/p/a.md" })),
-            drawn(Copilot, "str_replace_editor", json!({ "command": "view", "path": "/p/a.md" })),
-            drawn(Copilot, "bash", json!({ "command": "ls" })),
-            drawn(Copilot, "bash", json!("{\"command\":\"ls\"}")),
-            drawn(Copilot, "view", json!({ "path": "/p/a.md" })),
-            drawn(ClaudeCode, "Bash", json!({ "command": 7 })),
-            drawn(ClaudeCode, "Write", json!(null)),
+            drawn("claude-code", "MultiEdit", json!({ "file_path": "/p/a.md", "edits": [] })),
+            drawn("claude-code", "NotebookEdit", json!({ "notebook_path": "/p/a.ipynb", "new_source": "x" })),
+            drawn("claude-code", "Bash", json!({ "command": "ls", "description": "x" })),
+            drawn("claude-code", "Read", json!({ "file_path": "/etc/passwd" })),
+            drawn("claude-code", "Task", json!({ "prompt": "x" })),
+            drawn("claude-code", "mcp__files__write_file", json!({ "path": "/p/a.md", "content": "x" })),
+            drawn("claude-code", "mcp__files__move_file", json!({ "source": "a", "destination": "b" })),
+            drawn("claude-code", "mcp__files__read_file", json!({ "path": "/p/a.md" })),
+            drawn("claude-code", "mcp__files__rewrites", json!({ "path": "/p/a.md" })),
+            drawn("codex", "Bash", json!({ "command": "ls" })),
+            drawn("codex", "shell", json!({ "command": ["bash", "-lc", "echo it's"], "workdir": "/p" })),
+            drawn("codex", "apply_patch", json!({ "command": patch })),
+            drawn("codex", "apply_patch", json!({ "input": patch })),
+            drawn("codex", "apply_patch", json!({ "command": ["apply_patch", patch] })),
+            drawn("codex", "apply_patch", json!(patch)),
+            drawn("codex", "Bash", json!({ "command": format!("apply_patch <<'EOF'\n{patch}\nEOF") })),
+            drawn("gemini", "write_file", json!({ "file_path": "a.md", "content": "x" })),
+            drawn("gemini", "replace", json!({ "file_path": "a.md" })),
+            drawn("gemini", "run_shell_command", json!({ "command": "ls", "directory": "src" })),
+            drawn("gemini", "read_file", json!({ "absolute_path": "a.md" })),
+            drawn("copilot", "create", json!({ "path": "/p/a.md", "file_text": "x" })),
+            drawn("copilot", "edit", json!({ "path": "/p/a.md" })),
+            drawn("copilot", "str_replace_editor", json!({ "command": "view", "path": "/p/a.md" })),
+            drawn("copilot", "bash", json!({ "command": "ls" })),
+            drawn("copilot", "bash", json!("{\"command\":\"ls\"}")),
+            drawn("copilot", "view", json!({ "path": "/p/a.md" })),
+            drawn("claude-code", "Bash", json!({ "command": 7 })),
+            drawn("claude-code", "Write", json!(null)),
         ];
         insta::assert_snapshot!(all.join("\n"));
     }
@@ -192,7 +176,7 @@ mod tests {
         #[test]
         fn no_input_makes_it_panic(name in "(Bash|Write|apply_patch|mcp__a__write|.{0,8})", text in ".{0,40}") {
             for input in [json!(text), json!({ "command": text, "path": [text] }), json!([text])] {
-                for client in [HookClient::ClaudeCode, HookClient::Codex, HookClient::Copilot, HookClient::Gemini] {
+                for client in HookClient::all() {
                     tool_use(client, &ToolCall { name: name.clone(), input: input.clone(), response: None });
                 }
             }

@@ -9,7 +9,7 @@
 //! [`backwards`] finds the lines, [`line`] understands one.
 
 mod backwards;
-mod line;
+pub(crate) mod line;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +38,7 @@ pub struct Tail {
 
 /// Reads at most so many bytes from the end. A line that begins before them is not there.
 pub fn read_back(client: HookClient, file: &mut (impl Read + Seek), at_most: u64) -> io::Result<Tail> {
-    read_by(client, file, at_most, (SIZES, Until::Told))
+    read_by(client, file, &Extent { at_most, sizes: SIZES, until: Until::Told })
 }
 
 /// Only [`Tail::answer`], for which less has to be read: what a session did in the hours before is not looked at.
@@ -47,7 +47,15 @@ pub fn last_answer(
     file: &mut (impl Read + Seek),
     at_most: u64,
 ) -> io::Result<Option<String>> {
-    read_by(client, file, at_most, (SIZES, Until::Answer)).map(|tail| tail.answer)
+    read_by(client, file, &Extent { at_most, sizes: SIZES, until: Until::Answer }).map(|tail| tail.answer)
+}
+
+/// How much is read.
+struct Extent {
+    /// So many bytes from the end.
+    at_most: u64,
+    sizes: Sizes,
+    until: Until,
 }
 
 /// How far back is read.
@@ -59,14 +67,10 @@ enum Until {
     Told,
 }
 
-fn read_by(
-    client: HookClient,
-    file: &mut (impl Read + Seek),
-    at_most: u64,
-    (sizes, until): (Sizes, Until),
-) -> io::Result<Tail> {
-    let Some(filter) = Filter::of(client) else { return Ok(Tail::default()) };
-    let mut lines = Backwards::new(file, at_most, sizes)?;
+fn read_by(client: HookClient, file: &mut (impl Read + Seek), extent: &Extent) -> io::Result<Tail> {
+    let Some(format) = client.hooks.transcript() else { return Ok(Tail::default()) };
+    let filter = Filter::new(format);
+    let mut lines = Backwards::new(file, extent.at_most, extent.sizes)?;
     let mut end = End::default();
     while let Some(line) = lines.previous()? {
         let about = if end.is_known() { About::People } else { About::All };
@@ -79,7 +83,7 @@ fn read_by(
             }
             Said::Told => break,
         }
-        if until == Until::Answer && end.is_whole() {
+        if extent.until == Until::Answer && end.is_whole() {
             break;
         }
     }

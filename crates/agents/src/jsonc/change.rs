@@ -148,6 +148,13 @@ struct Writer<'a> {
 
 type Patches = Vec<(Range<usize>, String)>;
 
+/// A list or an object that is changed.
+struct Container<'a> {
+    node: &'a Node,
+    items: &'a [Item],
+    frame: &'a Frame,
+}
+
 impl Writer<'_> {
     /// None: that cannot be done to such a value.
     fn patch(&self, node: &Node, what: &What, patches: &mut Patches) -> Option<()> {
@@ -158,14 +165,14 @@ impl Writer<'_> {
                 }
                 let new: Vec<(Option<&str>, &Tree)> =
                     new.iter().map(|(key, value)| (Some(key.as_str()), value)).collect();
-                self.add(node, (items, frame), &new, patches);
+                self.add(&Container { node, items, frame }, &new, patches);
             }
             (Kind::List(items, frame), What::Push(new)) => {
                 let new: Vec<(Option<&str>, &Tree)> = new.iter().map(|value| (None, value)).collect();
-                self.add(node, (items, frame), &new, patches);
+                self.add(&Container { node, items, frame }, &new, patches);
             }
             (Kind::Map(items, frame) | Kind::List(items, frame), What::Remove(gone)) => {
-                self.remove(node, (items, frame), gone, patches)?;
+                self.remove(&Container { node, items, frame }, gone, patches)?;
             }
             (_, What::Put(new)) => {
                 let indent = indent(self.text, node.span.start);
@@ -177,13 +184,8 @@ impl Writer<'_> {
         Some(())
     }
 
-    fn add(
-        &self,
-        node: &Node,
-        (items, frame): (&[Item], &Frame),
-        new: &[(Option<&str>, &Tree)],
-        patches: &mut Patches,
-    ) {
+    fn add(&self, container: &Container<'_>, new: &[(Option<&str>, &Tree)], patches: &mut Patches) {
+        let &Container { node, items, frame } = container;
         if new.is_empty() {
             return;
         }
@@ -247,13 +249,8 @@ impl Writer<'_> {
         new.iter().map(item).collect::<Vec<_>>().join(&format!(",{blank}"))
     }
 
-    fn remove(
-        &self,
-        node: &Node,
-        (items, frame): (&[Item], &Frame),
-        gone: &[usize],
-        patches: &mut Patches,
-    ) -> Option<()> {
+    fn remove(&self, container: &Container<'_>, gone: &[usize], patches: &mut Patches) -> Option<()> {
+        let &Container { node, items, frame } = container;
         if gone.iter().any(|index| *index >= items.len()) {
             return None;
         }

@@ -4,6 +4,11 @@
 //! other byte as it is. An edited text is read again, and is only given away if it says the old things and the change. Keys
 //! that stand twice are refused: readers disagree on which of them holds.
 //!
+//! Ours, because no crate leaves all other bytes alone. `jsonc-parser` 0.34 (`cst`) was tried on the tests of this module: adding
+//! to an object that stands on one line spreads it over several, and taking the entry out again does not bring the line
+//! back; a comment before the closing bracket is moved; taking out an entry takes the comment behind it along; a byte order mark
+//! is refused; keys that stand twice, single quotes and missing commas pass.
+//!
 //! It does not know what the keys mean, writes no files, and does not make a text prettier. A list or object that an edit
 //! empties is `[]` or `{}` afterwards, unless there are comments in it.
 
@@ -143,6 +148,10 @@ impl Node {
 impl Tree {
     pub fn text(text: impl Into<String>) -> Tree {
         Tree::Text(text.into())
+    }
+
+    pub fn number(number: u32) -> Tree {
+        Tree::Number(number.to_string())
     }
 
     pub fn map<const N: usize>(items: [(&str, Tree); N]) -> Tree {

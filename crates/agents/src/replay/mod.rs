@@ -14,7 +14,10 @@ use tribunal_core::limits::Usage;
 pub use play::{Ended, Form, Stage, play};
 pub use script::{FixEntry, RuleEntry, Script, ScriptError, Step, TaskEntry};
 
-use crate::driver::{Decoded, Launch, Order, Whereabouts};
+use crate::driver::{
+    order::{Launch, Order, Whereabouts},
+    output::Decoded,
+};
 
 /// The hidden subcommand of our own program that plays a script.
 pub const COMMAND: &str = "play-script";

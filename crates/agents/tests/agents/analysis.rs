@@ -135,15 +135,15 @@ fn shapes_are_recognised_and_only_the_agents_words_are_read() {
 {"type":"result","subtype":"success","is_error":false,"result":"Looked at it.","session_id":"c-1"}"#;
     let object = r#"{"result":"ok","sessionId":"o-1","metadata":{"exit_signal":true,"files_changed":3}}"#;
     for (text, shape, session, done) in [
-        (claude, Shape::Stream, "s-1", true),
-        (codex, Shape::Codex, "t-1", true),
-        (opencode, Shape::Opencode, "ses_1", true),
-        (cursor, Shape::Cursor, "c-1", false),
-        (object, Shape::Object, "o-1", true),
+        (claude, "stream", "s-1", true),
+        (codex, "codex", "t-1", true),
+        (opencode, "opencode", "ses_1", true),
+        (cursor, "cursor", "c-1", false),
+        (object, "object", "o-1", true),
     ] {
         let analysis = of(text);
         assert_eq!(
-            (analysis.shape, analysis.session.as_deref(), analysis.done),
+            (analysis.shape.name(), analysis.session.as_deref(), analysis.done),
             (shape, Some(session), done),
             "{text}\n{analysis:?}"
         );
@@ -152,7 +152,7 @@ fn shapes_are_recognised_and_only_the_agents_words_are_read() {
     assert!(of(cursor).test_only);
     assert_eq!(of(object).block.unwrap().files_modified, Some(3));
     let array = format!("[{}]", claude.replace('\n', ","));
-    assert_eq!(of(&array).shape, Shape::Stream);
+    assert_eq!(of(&array).shape.name(), "stream");
     assert!(of(&array).done);
 }
 
@@ -176,7 +176,7 @@ fn files_that_changed_are_told() {
 proptest::proptest! {
     #[test]
     fn nothing_that_is_said_breaks_it(text in "(---RALPH_STATUS---|EXIT_SIGNAL: |[{}\\[\\]\":,\\\\\n a-zé’]|done|Error:){0,40}") {
-        for shape in [None, Some(Shape::Stream), Some(Shape::Codex), Some(Shape::Opencode), Some(Shape::Object)] {
+        for shape in [None, Shape::named("cursor"), Shape::named("codex"), Shape::named("opencode"), Some(Shape::Object)] {
             let analysis = analyse(&text, shape, &Before::default());
             proptest::prop_assert!(analysis.score <= 100 && !analysis.reasons.is_empty());
         }

@@ -7,6 +7,10 @@ use std::{
     time::Duration,
 };
 
+use tribunal_agents::{
+    clients::{Home, with_sessions},
+    hook::HookClient,
+};
 use tribunal_core::{
     event::Event,
     ids::RunId,
@@ -23,6 +27,7 @@ use tribunal_store::Store;
 
 use crate::{
     agent_session,
+    clients::listed,
     complaint::{Complaint, ENVIRONMENT},
     context::{Context, quoted},
     documents::{self, LoopRow, Loops},
@@ -197,7 +202,10 @@ pub(super) fn stale_after(project: &Project) -> Result<Duration, Complaint> {
 
 fn no_session() -> Complaint {
     Complaint::usage("there is no session to hold: this was not typed in one")
-        .why("Claude Code and Codex tell the commands they run which session they are in; a plain terminal does not.")
+        .why(format!(
+            "{} tell the commands they run which session they are in; a plain terminal does not.",
+            listed(&with_sessions(), "and")
+        ))
         .todo("type it in the session (in Claude Code: ! tribunal loop start …)")
         .todo("or name the session: --session ID")
         .todo("or take the next one in which somebody types something here: --next")
@@ -205,17 +213,16 @@ fn no_session() -> Complaint {
 
 /// Whether some client's settings in this project call our stop hook.
 pub(super) fn is_installed(project: &Project) -> bool {
-    let files = [
-        ".claude/settings.json",
-        ".claude/settings.local.json",
-        ".codex/hooks.json",
-        ".github/hooks/tribunal.json",
-    ];
+    let homes = HookClient::all().flat_map(|client| [false, true].map(|for_all| client.hooks.home(for_all)));
+    let of_project = homes.filter_map(|home| match home {
+        Home::Shared(path) | Home::Own(path) => Some(project.root().join(path)),
+        Home::Person(_) => None,
+    });
     let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
     let of_person = home.iter().flat_map(|home| {
-        [".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json"].map(|name| home.join(name))
+        HookClient::all().flat_map(|client| client.hooks.person_files()).map(|path| home.join(path))
     });
-    let mut all = files.iter().map(|name| project.root().join(name)).chain(of_person);
+    let mut all = of_project.chain(of_person);
     all.any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("hook stop")))
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tribunal_agents::driver::vendor;
+use tribunal_agents::clients::{AGENT_CLIENT_IDS, AgentClient};
 use tribunal_core::{
     ids::AgentName,
     settings::{AgentSpec, DriverSpec},
@@ -168,11 +168,11 @@ pub(super) fn problems(effective: &Effective, choice: &AgentChoice) -> Vec<Probl
 }
 
 fn define(name: &str, defined: &[&str]) -> String {
-    const CLIENTS: [&str; 2] = ["claude-code", "codex"];
-    match (defined, nearest(name, &CLIENTS)) {
+    match (defined, nearest(name, &AGENT_CLIENT_IDS)) {
         ([], Some(near)) => format!("did you mean `{near}`?"),
         ([], None) => format!(
-            "name claude-code or codex, or define it in {FILE}: agents: {{{name}: {{driver: command, argv: […]}}}}"
+            "name {}, or define it in {FILE}: agents: {{{name}: {{driver: command, argv: […]}}}}",
+            AGENT_CLIENT_IDS.join(" or ")
         ),
         (known, _) => meant(name, known),
     }
@@ -226,9 +226,9 @@ fn no_agent(root: &Path, clients: &[Present]) -> Complaint {
     let mut complaint =
         Complaint::new(ENVIRONMENT, "no agent is set, and no client can be used as it is").why(why);
     if let Some(present) = clients.iter().find(|present| present.path.is_some()) {
-        complaint = complaint.todo(format!("sign in: {}", present.client.sign_in));
+        complaint = complaint.todo(format!("sign in: {}", present.client.agent.sign_in));
     } else if let Some(present) = clients.first() {
-        complaint = complaint.todo(format!("install one, for instance: {}", present.client.install));
+        complaint = complaint.todo(format!("install one, for instance: {}", present.client.agent.install));
     }
     complaint
         .todo(format!(
@@ -250,7 +250,7 @@ fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<
             .todo(format!("correct `script:` ({place})")));
     }
     // One provider in two spellings is one voice.
-    let provider = text(effective, &format!("agents.{name}.provider")).unwrap_or(vendor(&driver));
+    let provider = text(effective, &format!("agents.{name}.provider")).unwrap_or_else(|| vendor(&driver));
     let stronger = text(effective, &format!("agents.{name}.stronger"));
     Ok(AgentSpec {
         name: AgentName::new(name),
@@ -259,4 +259,10 @@ fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<
         stronger: stronger.map(AgentName::new),
         duties: Default::default(),
     })
+}
+
+/// Whose model a driver asks where nothing else is set; empty: nobody knows.
+fn vendor(driver: &DriverSpec) -> &'static str {
+    let client = driver.client().and_then(|client| AgentClient::find(client.client.as_str()).ok());
+    client.map_or("", |client| client.agent.vendor)
 }

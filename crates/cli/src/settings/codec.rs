@@ -8,6 +8,7 @@ use std::{num::NonZeroUsize, time::Duration};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 use tribunal_core::{level::Tier, limits::Cost};
+use tribunal_guard::Bounds;
 use tribunal_report::Mode;
 
 use super::{kind::Value, typed::TypedSettings};
@@ -56,6 +57,10 @@ pub(super) struct OnLimit;
 /// None: not set.
 pub(super) struct Maybe<C>(C);
 
+/// The words of [`GUARD_PATHS`], in their order.
+pub(super) struct GuardPaths;
+
+pub(super) const GUARD_PATHS: &[&str; 3] = &["off", "project", "subject"];
 pub(super) const APPROVE: &[&str; 2] = &["never", "each"];
 pub(super) const ON_LIMIT: &[&str; 2] = &["fallback", "wait"];
 
@@ -232,6 +237,20 @@ impl Codec<bool> for OnLimit {
 
     fn decode(value: &Value) -> Option<bool> {
         flag_of(ON_LIMIT, value)
+    }
+}
+
+const BOUNDS: [Bounds; 3] = [Bounds::Off, Bounds::Project, Bounds::Subject];
+
+impl Codec<Bounds> for GuardPaths {
+    fn encode(field: &Bounds) -> Option<Value> {
+        let at = BOUNDS.iter().position(|bounds| bounds == field)?;
+        Some(Value::Text(GUARD_PATHS[at].to_string()))
+    }
+
+    fn decode(value: &Value) -> Option<Bounds> {
+        let at = GUARD_PATHS.iter().position(|word| Some(*word) == text(value))?;
+        BOUNDS.get(at).copied()
     }
 }
 

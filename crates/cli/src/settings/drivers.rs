@@ -3,9 +3,10 @@
 //! An agent that is called like a client needs no definition. Which agents take part is [`super::agents`]' business, which
 //! of them do what is [`super::selection`]'s.
 
-use tribunal_agents::driver::unknown_tools;
+use tribunal_agents::clients::{self, AGENT_CLIENT_IDS, AgentClient};
 use tribunal_core::{
     client::{ClientSpec, Inherit, Models, Server},
+    ids::ClientId,
     settings::DriverSpec,
 };
 
@@ -30,11 +31,7 @@ const CLIENT_KEYS: [&str; 9] = [
 
 /// The driver of an agent that is called like a client.
 pub(super) fn itself(name: &str) -> Option<&'static str> {
-    match name {
-        "claude-code" | "claude" => Some("claude-code"),
-        "codex" => Some("codex"),
-        _ => None,
-    }
+    clients::named(name).filter(|client| client.agent.is_some()).map(|client| client.id)
 }
 
 /// How an agent of the settings is driven. None: they have no such agent.
@@ -55,8 +52,9 @@ pub(super) fn driver(name: &str, effective: &Effective, paced: bool) -> Result<D
     let Some(driver) = text(effective, &at("driver")).or_else(|| itself(name)) else {
         let keys = ["script", "argv", "provider", "stronger"];
         let key = keys.iter().chain(&CLIENT_KEYS).find(|key| stands(key)).copied().unwrap_or("driver");
-        let what = "it has no `driver`; write driver: claude-code, codex, command or replay";
-        return Err(wrong(what.into(), key));
+        let what =
+            format!("it has no `driver`; write driver: {}, command or replay", AGENT_CLIENT_IDS.join(", "));
+        return Err(wrong(what, key));
     };
     let (own, has): (&[&str], &str) = match driver {
         "command" => (&["argv"], "has `argv`"),
@@ -76,27 +74,23 @@ pub(super) fn driver(name: &str, effective: &Effective, paced: bool) -> Result<D
             None => Err(wrong("a `replay` agent needs `script`".into(), "driver")),
             Some(script) => Ok(DriverSpec::Replay { script: script.to_string(), paced }),
         },
-        client_s => {
-            let client = client(name, effective);
-            let driver = match client_s {
-                "codex" => DriverSpec::Codex(client),
-                _ => DriverSpec::ClaudeCode(client),
-            };
-            match unknown_tools(&driver).first() {
-                Some(tool) => {
-                    Err(wrong(format!("{client_s} has no tool `{tool}` that could be allowed"), "allow"))
-                }
-                None => Ok(driver),
+        id => {
+            let known = AgentClient::find(id).map_err(|unknown| wrong(unknown.to_string(), "driver"))?;
+            let spec = client(name, known, effective);
+            match known.agent.driver.unknown_tools(&spec).first() {
+                Some(tool) => Err(wrong(format!("{id} has no tool `{tool}` that could be allowed"), "allow")),
+                None => Ok(DriverSpec::Client(spec)),
             }
         }
     }
 }
 
-fn client(name: &str, effective: &Effective) -> ClientSpec {
+fn client(name: &str, client: AgentClient, effective: &Effective) -> ClientSpec {
     let at = |key: &str| format!("agents.{name}.{key}");
     let word = |key: &str| text(effective, &at(key)).map(str::to_string);
     let is_set = |path: &str, flag: bool| effective.get(path) == Some(&Value::Flag(flag));
     ClientSpec {
+        client: ClientId::new(client.id),
         program: word("program"),
         model: word("model"),
         models: Models {

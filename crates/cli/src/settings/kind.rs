@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde_json::{Value as Json, json};
 
+use tribunal_agents::clients;
 use tribunal_bmad::yaml::{self, Form, Node};
 
 use super::nearest;
@@ -223,8 +224,7 @@ fn flag(text: &str) -> Option<bool> {
 fn word(text: &str, words: &[&str]) -> Option<String> {
     let text = match text {
         "quiet" => "silent",
-        "claude" => "claude-code",
-        text => text,
+        text => clients::canonical(text),
     };
     words.iter().find(|known| **known == text).map(|known| known.to_string())
 }

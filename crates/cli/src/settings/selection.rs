@@ -11,6 +11,7 @@
 //! one before. Who was named for one kind of task gets nothing of another. What `--agent` names is alone: nothing of this
 //! is looked at then.
 
+use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
     client::{Duty, Job, Part},
     level::Tier,
@@ -106,10 +107,13 @@ impl Selection {
                     Fit::Nobody(what) => remarks.push(what),
                 }
             } else if let (Job::Fix, Some(model)) = (job, &self.fixer_model)
-                && !takers.iter().any(|agent| matches!(agent.driver, DriverSpec::ClaudeCode(_)))
+                && !takers.iter().any(|agent| uses_fixer_model(agent))
             {
+                let known = AgentClient::all().filter(|client| client.agent.uses_fixer_model);
+                let names: Vec<&str> = known.map(|client| client.name).collect();
                 remarks.push(format!(
-                    "`tasks.fixer_model` is `{model}`, and no fixer is Claude Code: it is not used"
+                    "`tasks.fixer_model` is `{model}`, and no fixer is {}: it is not used",
+                    names.join(" or ")
                 ));
             }
             for agent in agents.iter_mut() {
@@ -126,12 +130,20 @@ impl Selection {
         let part = part(choice, agent.name.as_str(), used);
         let set = choice.model.as_ref().map(|(model, _)| model);
         let model = match &agent.driver {
-            DriverSpec::ClaudeCode(_) if job == Job::Fix => set.or(self.fixer_model.as_ref()),
-            DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => set,
+            DriverSpec::Client(_) if job == Job::Fix && uses_fixer_model(agent) => {
+                set.or(self.fixer_model.as_ref())
+            }
+            DriverSpec::Client(_) => set,
             DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
         };
         Duty { part, model: model.filter(|_| part == Part::Takes).cloned() }
     }
+}
+
+/// Whether `tasks.fixer_model` is about this agent's client.
+fn uses_fixer_model(agent: &AgentSpec) -> bool {
+    let client = agent.driver.client().and_then(|client| AgentClient::find(client.client.as_str()).ok());
+    client.is_some_and(|client| client.agent.uses_fixer_model)
 }
 
 fn once(names: impl Iterator<Item = String>) -> Vec<String> {
@@ -168,7 +180,7 @@ fn fit(takers: &[&AgentSpec], path: &str, model: &str) -> Fit {
     let names = |agents: &[&&AgentSpec]| {
         agents.iter().map(|agent| format!("`{}`", agent.name)).collect::<Vec<_>>().join(", ")
     };
-    let kind = |agent: &&&AgentSpec| std::mem::discriminant(&agent.driver);
+    let kind = |agent: &&&AgentSpec| agent.driver.name().to_string();
     match clients.as_slice() {
         [] => {
             Fit::Nobody(format!("`{path}` is `{model}`, and nobody who takes it is a client: it is not used"))

@@ -3,6 +3,11 @@
 use std::fs;
 
 use serde_json::Value;
+use tribunal_agents::{
+    clients::{AGENT_CLIENT_IDS, AgentClient, CLIENTS},
+    driver::DRIVER_NAMES,
+    hook::HookClient,
+};
 
 use crate::common::{Ran, Sandbox, write_program};
 
@@ -291,6 +296,38 @@ fn the_report_fits_its_schema() {
     assert_eq!(report["schema"], "tribunal.doctor/1");
     assert_eq!(report["clients"][0]["signed_in"]["subscription"], true);
     assert_eq!(report["others"][0]["id"], "opencode");
+}
+
+/// Nothing beside its folder and its row names a client, so whatever lists clients lists all of them.
+#[test]
+fn every_client_of_the_registry_is_reached() {
+    let programs: Vec<(&str, &str)> = CLIENTS.iter().map(|client| (client.program, "exit 1")).collect();
+    let machine = Machine::new("", &programs);
+    machine.sandbox.write("plan.md", "# Plan\n");
+    let report: Value = serde_json::from_str(&machine.run(&["--json"]).out).unwrap();
+    let ids = |list: &str| -> Vec<&str> {
+        report[list].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect()
+    };
+    assert_eq!(ids("clients"), AGENT_CLIENT_IDS);
+    let others: Vec<&str> =
+        CLIENTS.iter().filter(|client| client.agent.is_none()).map(|client| client.id).collect();
+    assert_eq!(ids("others"), others);
+
+    let schema: Value = serde_json::from_str(&machine.types(&["schema", "settings"]).out).unwrap();
+    let schema = schema.to_string();
+    for name in DRIVER_NAMES {
+        assert!(schema.contains(&format!("\"{name}\"")), "{name}");
+    }
+    for client in AgentClient::all() {
+        let ran = machine.types(&["review", "plan.md", "--dry-run", "--agent", client.id]);
+        assert_eq!(ran.code, Some(0), "--agent {}: {}", client.id, ran.err);
+    }
+    for (args, kind) in [(["hook", "--help"], "hook"), (["init", "--help"], "init")] {
+        let help = machine.types(&args).out;
+        for word in HookClient::words() {
+            assert!(help.contains(word), "{kind} does not name {word}: {help}");
+        }
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ use tribunal_core::{
 use super::{World, check, world_fault};
 use crate::{
     checkpoints::{At, Change, Checkpoints},
-    copies::{self, AGENT_FILES, Copy, patch_hash},
+    copies::{self, Copy, agent_files, patch_hash},
     fault,
     files::{Replacement, write_atomically},
     git, locks,
@@ -231,7 +231,7 @@ fn may_be_made(path: &str, allowed: &[String]) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
     let parts: Vec<&str> = path.split('/').collect();
     let hidden = parts.iter().any(|part| part.starts_with('.'));
-    let orders = name == "tribunal.yaml" || AGENT_FILES.contains(&name) || AGENT_FILES.contains(&parts[0]);
+    let orders = name == "tribunal.yaml" || agent_files().any(|file| file == name || file == parts[0]);
     let tests = parts[..parts.len() - 1]
         .iter()
         .any(|part| matches!(*part, "test" | "tests" | "spec" | "specs" | "__tests__"));

@@ -38,7 +38,7 @@ use tribunal_supervise::{Command, Deadlines, MARK, Output};
 
 use crate::{
     checkpoints::At,
-    copies::AGENT_FILES,
+    copies::agent_files,
     git::LEADING_AWAY,
     mask::Masker,
     permits::{Lane, Permit},
@@ -87,7 +87,7 @@ impl World {
     /// Ignored files that go into every copy.
     pub fn seeds(&self) -> Vec<String> {
         let own = self.settings.tasks.writing.seeds.iter().cloned();
-        AGENT_FILES.iter().map(|name| name.to_string()).chain(own).collect()
+        agent_files().map(String::from).chain(own).collect()
     }
 
     /// Waits until one more agent may start. None: the person wants to stop, and nothing new starts.

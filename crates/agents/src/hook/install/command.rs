@@ -91,10 +91,11 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hook::client::hook_client;
 
     #[test]
     fn our_commands_are_known_whatever_the_path() {
-        let claude = HookClient::ClaudeCode;
+        let claude = hook_client("claude-code");
         for event in HookEvent::ALL {
             for program in [
                 Program::Named,
@@ -127,7 +128,7 @@ mod tests {
             ("cd \"$CLAUDE_PROJECT_DIR\" && tribunal hook stop", Whose::Changed),
             ("'/a b/tribunal' hook stop && echo 'x'", Whose::Changed),
         ] {
-            assert_eq!(whose(command, HookClient::ClaudeCode), expected, "{command}");
+            assert_eq!(whose(command, hook_client("claude-code")), expected, "{command}");
         }
     }
 }

@@ -1,27 +1,30 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{clients::hooks::event_name, hook::client::hook_client};
 
-const CLAUDE: HookClient = HookClient::ClaudeCode;
+fn claude() -> HookClient {
+    hook_client("claude-code")
+}
 
 fn here() -> Program {
     Program::Named
 }
 
 fn installed(text: Option<&str>) -> Set {
-    set(CLAUDE, text, &here(), &[]).unwrap()
+    set(claude(), text, &here(), &[]).unwrap()
 }
 
 #[test]
 fn a_client_without_settings_gets_a_file_with_nothing_else_in_it() {
-    for client in [HookClient::ClaudeCode, HookClient::Codex] {
+    for client in ["claude-code", "codex"].map(hook_client) {
         let new = set(client, None, &here(), &[]).unwrap();
         assert_eq!(new.added.len(), 8);
         assert_eq!(new.text, format!("{}\n", whole(client, &here())));
         assert_eq!(clear(client, &new.text).unwrap(), Cleared { text: None, removed: 8 });
     }
     insta::assert_snapshot!(
-        HookClient::ALL
+        HookClient::all()
             .map(|client| {
                 let short = moments(client).iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" ");
                 let whole = whole(client, &Program::At("/opt/my tools/tribunal".into()));
@@ -32,11 +35,11 @@ fn a_client_without_settings_gets_a_file_with_nothing_else_in_it() {
                 format!(
                     "{} in {:?}: {short}\n{}\n",
                     client.word(),
-                    home(client, false),
+                    client.hooks.home(false),
                     &whole[..end.unwrap()]
                 )
             })
-            .concat()
+            .collect::<String>()
     );
 }
 
@@ -51,7 +54,7 @@ fn what_others_have_set_stays() {
     let before_stop = text.split("            }\n        ],").next().unwrap();
     assert!(new.text.starts_with(before_stop), "{}", new.text);
     insta::assert_snapshot!(&new.text[..900]);
-    assert_eq!(clear(CLAUDE, &new.text).unwrap().text.unwrap(), text);
+    assert_eq!(clear(claude(), &new.text).unwrap().text.unwrap(), text);
 }
 
 #[test]
@@ -63,13 +66,13 @@ fn what_is_there_is_left_and_another_path_is_brought_up_to_date() {
     let patient = first.replacen("\"timeout\": 10", "\"timeout\": 60", 1);
     assert_eq!(installed(Some(&patient)).text, patient);
 
-    let moved = set(CLAUDE, Some(&first), &Program::At("/opt/tribunal".into()), &[]).unwrap();
+    let moved = set(claude(), Some(&first), &Program::At("/opt/tribunal".into()), &[]).unwrap();
     assert_eq!((moved.added.len(), moved.updated.len()), (0, 8));
     assert_eq!(moved.text, first.replace("tribunal hook", "/opt/tribunal hook"));
-    assert_eq!(present(CLAUDE, &moved.text).unwrap().len(), 8);
+    assert_eq!(present(claude(), &moved.text).unwrap().len(), 8);
     assert_eq!(installed(Some(&moved.text)).text, first);
 
-    let elsewhere = set(CLAUDE, None, &here(), &HookEvent::ALL).unwrap();
+    let elsewhere = set(claude(), None, &here(), &HookEvent::ALL).unwrap();
     assert_eq!(elsewhere.text, "{}\n", "the other file of the client has them");
 }
 
@@ -80,13 +83,13 @@ fn ours_go_and_those_beside_them_stay() {
         r#"{"matcher": "", "hooks": [{"command": "tribunal hook stop --client claude-code"}]}], "#,
         r#""PreToolUse": [{"hooks": [{"command": "tribunal hook pre-tool-use"}]}], "PreCompact": []}}"#
     );
-    let cleared = clear(CLAUDE, text).unwrap();
+    let cleared = clear(claude(), text).unwrap();
     let left = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}], "PreCompact": []}}"#;
     assert_eq!(cleared, Cleared { text: Some(left.into()), removed: 3 });
-    assert_eq!(clear(CLAUDE, left).unwrap(), Cleared { text: Some(left.into()), removed: 0 });
-    assert_eq!(clear(CLAUDE, "{}").unwrap().text.as_deref(), Some("{}"), "it was empty before");
+    assert_eq!(clear(claude(), left).unwrap(), Cleared { text: Some(left.into()), removed: 0 });
+    assert_eq!(clear(claude(), "{}").unwrap().text.as_deref(), Some("{}"), "it was empty before");
     let ours = r#"{"hooks": {"Stop": [{"hooks": [{"command": "tribunal hook stop"}]}]}, "a": 1}"#;
-    assert_eq!(clear(CLAUDE, ours).unwrap().text.unwrap(), r#"{"a": 1}"#);
+    assert_eq!(clear(claude(), ours).unwrap().text.unwrap(), r#"{"a": 1}"#);
 }
 
 #[test]
@@ -121,8 +124,8 @@ fn a_file_that_is_not_as_it_is_known_is_named_with_its_line() {
             },
             is_ours,
         };
-        assert_eq!(set(CLAUDE, Some(text), &here(), &[]).unwrap_err(), expected, "{text}");
-        assert_eq!(clear(CLAUDE, text).unwrap_err(), expected, "{text}");
+        assert_eq!(set(claude(), Some(text), &here(), &[]).unwrap_err(), expected, "{text}");
+        assert_eq!(clear(claude(), text).unwrap_err(), expected, "{text}");
     }
 }
 
@@ -135,7 +138,7 @@ fn what_keeps_hooks_from_running_is_pointed_out() {
 
 #[test]
 fn a_file_of_our_own_is_ours_as_long_as_nobody_changed_it() {
-    let copilot = HookClient::Copilot;
+    let copilot = hook_client("copilot");
     for program in [Program::Named, Program::IfThere, Program::At("/a b/tribunal".into())] {
         let text = whole(copilot, &program);
         assert_eq!(check_own(copilot, &text), Ok(()), "{text}");
@@ -148,8 +151,8 @@ fn a_file_of_our_own_is_ours_as_long_as_nobody_changed_it() {
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in r#"(\{|\}|\[|\]|,|:|"hooks"|"Stop"|"command"|"tribunal hook stop"|1|\n| ){0,25}"#) {
-        let _ = set(CLAUDE, Some(&text), &here(), &[]);
-        let _ = clear(CLAUDE, &text);
+        let _ = set(claude(), Some(&text), &here(), &[]);
+        let _ = clear(claude(), &text);
     }
 
     #[test]
@@ -158,12 +161,12 @@ proptest! {
     ) {
         let hooks: Vec<Tree> =
             commands.iter().map(|command| Tree::map([("command", Tree::text(command))])).collect();
-        let name = plain(HookEvent::ALL[event]);
+        let name = event_name(HookEvent::ALL[event]);
         let tree = Tree::map([("hooks", Tree::map([(name, Tree::List(vec![Tree::map([("hooks", Tree::List(hooks))])]))]))]);
         let mut text = jsonc::pretty(&tree).replace("  ", &" ".repeat(spaces));
         if crlf { text = text.replace('\n', "\r\n"); }
         let new = installed(Some(&text));
         prop_assert_eq!(new.added.len(), 8);
-        prop_assert_eq!(clear(CLAUDE, &new.text).unwrap().text.unwrap(), text);
+        prop_assert_eq!(clear(claude(), &new.text).unwrap().text.unwrap(), text);
     }
 }

@@ -3,15 +3,14 @@
 //! Most lines are none of these, and some are very long; so the bytes are looked through before anything is read as JSON. A
 //! word in its quotation marks is a word of the line itself: in a quoted text the marks are escaped.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use memchr::memmem::Finder;
 use serde::de::{MapAccess, SeqAccess};
 
-use super::super::HookClient;
 use super::super::soft::{Take, give, give_item, mended, read, skip};
 
-pub(super) enum Said {
+pub enum Said {
     Nothing,
     /// A part of what the model said, in the session itself.
     Message {
@@ -33,14 +32,25 @@ pub(super) enum About {
     People,
 }
 
-/// What Claude Code puts before the reason of a refusal.
-const FEEDBACK: &str = "Stop hook feedback";
-/// And Codex.
-const HOOK_PROMPT: &str = "<hook_prompt";
+/// How a client writes a session down.
+pub struct TranscriptFormat {
+    /// What lines have in which the model speaks or uses a tool,
+    pub(crate) model: &'static [&'static str],
+    /// and those in which it is told something by a tool.
+    pub(crate) tools: &'static str,
+    /// Understands a line that has been read.
+    pub(crate) read: fn(Line<'_>) -> Said,
+}
+
+impl fmt::Debug for TranscriptFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TranscriptFormat").field("model", &self.model).finish_non_exhaustive()
+    }
+}
 
 /// Knows which lines are worth reading.
 pub(super) struct Filter {
-    client: Known,
+    format: &'static TranscriptFormat,
     /// What lines have in which the model speaks or uses a tool,
     model: Vec<Finder<'static>>,
     /// in which it is told something,
@@ -49,22 +59,10 @@ pub(super) struct Filter {
     tools: Finder<'static>,
 }
 
-/// Whose lines are understood.
-#[derive(Clone, Copy)]
-enum Known {
-    Claude,
-    Codex,
-}
-
 impl Filter {
-    pub(super) fn of(client: HookClient) -> Option<Filter> {
-        let (client, model, tools) = match client {
-            HookClient::ClaudeCode => (Known::Claude, &["\"assistant\""][..], "\"type\":\"tool_result\""),
-            HookClient::Codex => (Known::Codex, &["\"assistant\"", "_call\""][..], "_call_output\""),
-            HookClient::Copilot | HookClient::Gemini => return None,
-        };
-        let model = model.iter().map(|word| Finder::new(word.as_bytes())).collect();
-        Some(Filter { client, model, people: Finder::new("\"user\""), tools: Finder::new(tools) })
+    pub(super) fn new(format: &'static TranscriptFormat) -> Filter {
+        let model = format.model.iter().map(|word| Finder::new(word.as_bytes())).collect();
+        Filter { format, model, people: Finder::new("\"user\""), tools: Finder::new(format.tools) }
     }
 
     pub(super) fn said(&self, line: &[u8], about: About) -> Said {
@@ -81,40 +79,38 @@ impl Filter {
     fn read(&self, text: &str) -> Option<Said> {
         let mut line = Line::default();
         read(text, &mut line).ok()?;
-        Some(match self.client {
-            Known::Claude => line.of_claude(),
-            Known::Codex => line.of_codex(),
-        })
+        Some((self.format.read)(line))
     }
 }
 
+/// One line, as far as any client's matters.
 #[derive(Default)]
-struct Line<'a> {
-    kind: Option<Cow<'a, str>>,
+pub struct Line<'a> {
+    pub(crate) kind: Option<Cow<'a, str>>,
     /// As older files have it, instead of a kind.
-    role: Option<Cow<'a, str>>,
-    is_sidechain: bool,
-    is_meta: bool,
-    is_error: bool,
-    is_summary: bool,
-    message: Message<'a>,
+    pub(crate) role: Option<Cow<'a, str>>,
+    pub(crate) is_sidechain: bool,
+    pub(crate) is_meta: bool,
+    pub(crate) is_error: bool,
+    pub(crate) is_summary: bool,
+    pub(crate) message: Message<'a>,
 }
 
 #[derive(Default)]
-struct Message<'a> {
-    id: Option<Cow<'a, str>>,
-    kind: Option<Cow<'a, str>>,
-    role: Option<Cow<'a, str>>,
-    model: Option<Cow<'a, str>>,
-    content: Content<'a>,
+pub(crate) struct Message<'a> {
+    pub(crate) id: Option<Cow<'a, str>>,
+    pub(crate) kind: Option<Cow<'a, str>>,
+    pub(crate) role: Option<Cow<'a, str>>,
+    pub(crate) model: Option<Cow<'a, str>>,
+    pub(crate) content: Content<'a>,
 }
 
 #[derive(Default)]
-struct Content<'a> {
-    texts: Vec<Cow<'a, str>>,
-    uses_tool: bool,
+pub(crate) struct Content<'a> {
+    pub(crate) texts: Vec<Cow<'a, str>>,
+    pub(crate) uses_tool: bool,
     /// What a tool answered.
-    is_result: bool,
+    pub(crate) is_result: bool,
 }
 
 #[derive(Default)]
@@ -123,64 +119,8 @@ struct Block<'a> {
     text: Option<Cow<'a, str>>,
 }
 
-impl Line<'_> {
-    /// One line for each part of a message, all with its id. Sub-agents, and what the client says in the model's place when
-    /// the model cannot be reached, are not the session's own words.
-    fn of_claude(self) -> Said {
-        let is_made_up = self.is_error || self.message.model.as_deref() == Some("<synthetic>");
-        if self.is_sidechain {
-            return Said::Nothing;
-        }
-        match self.kind.or(self.role).as_deref() {
-            Some("assistant") if !is_made_up => {
-                let id = self.message.id.map(Cow::into_owned);
-                Said::Message {
-                    id,
-                    texts: self.message.content.owned(),
-                    tool: self.message.content.uses_tool,
-                }
-            }
-            Some("user") if !self.message.content.is_result => {
-                let first = self.message.content.texts.first().filter(|_| self.is_meta);
-                match first.filter(|text| text.starts_with(FEEDBACK)) {
-                    Some(text) => Said::Refusal(text.to_string()),
-                    None if self.is_meta || self.is_summary => Said::Nothing,
-                    None => Said::Told,
-                }
-            }
-            _ => Said::Nothing,
-        }
-    }
-
-    /// One line for each item: a message is whole, and a call of a tool stands for itself.
-    fn of_codex(self) -> Said {
-        if self.kind.as_deref() != Some("response_item") {
-            return Said::Nothing;
-        }
-        let Message { kind, role, content, .. } = self.message;
-        match (kind.as_deref(), role.as_deref()) {
-            (Some("message"), Some("assistant")) => {
-                Said::Message { id: None, texts: content.owned(), tool: false }
-            }
-            (Some("message"), Some("user")) => {
-                let first = content.texts.first().map(Cow::as_ref).unwrap_or_default();
-                match first {
-                    refusal if refusal.starts_with(HOOK_PROMPT) => Said::Refusal(refusal.to_owned()),
-                    // What the client tells about the surroundings.
-                    told if told.starts_with('<') => Said::Nothing,
-                    _ => Said::Told,
-                }
-            }
-            (Some(call), _) if call.ends_with("_call") => {
-                Said::Message { id: None, texts: Vec::new(), tool: true }
-            }
-            _ => Said::Nothing,
-        }
-    }
-}
-
 impl Content<'_> {
-    fn owned(&self) -> Vec<String> {
+    pub(crate) fn owned(&self) -> Vec<String> {
         self.texts.iter().map(ToString::to_string).collect()
     }
 }

@@ -7,12 +7,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use HookClient::{ClaudeCode, Codex, Copilot, Gemini};
+use crate::hook::client::hook_client;
 
 const ALL: u64 = u64::MAX;
 
-fn tail(client: HookClient, text: &str) -> Tail {
-    read_back(client, &mut Cursor::new(text), ALL).unwrap()
+const CLAUDE: &str = "claude-code";
+
+fn tail(client: &str, text: &str) -> Tail {
+    read_back(hook_client(client), &mut Cursor::new(text), ALL).unwrap()
 }
 
 /// A line of Claude Code for one part of a message.
@@ -60,7 +62,7 @@ fn lines(lines: &[Value]) -> String {
 }
 
 fn answer(of: &[Value]) -> Option<String> {
-    tail(ClaudeCode, &lines(of)).answer
+    tail(CLAUDE, &lines(of)).answer
 }
 
 #[test]
@@ -140,36 +142,32 @@ fn half_a_line_at_the_end_is_not_there() {
     let whole = lines(&[user(&json!("go")), said("1", "a")]);
     let last = said("2", "b é").to_string();
     for cut in (0..last.len()).filter(|cut| last.is_char_boundary(*cut)) {
-        assert_eq!(
-            tail(ClaudeCode, &format!("{whole}{}", &last[..cut])).answer.as_deref(),
-            Some("a"),
-            "{cut}"
-        );
+        assert_eq!(tail(CLAUDE, &format!("{whole}{}", &last[..cut])).answer.as_deref(), Some("a"), "{cut}");
     }
     assert_eq!(
-        tail(ClaudeCode, &format!("{whole}{last}")).answer.as_deref(),
+        tail(CLAUDE, &format!("{whole}{last}")).answer.as_deref(),
         Some("b é"),
         "only its end is missing"
     );
     let bytes = [whole.as_bytes(), &last.as_bytes()[..last.len() - 20], b"\xc3"].concat();
-    assert_eq!(read_back(ClaudeCode, &mut Cursor::new(bytes), ALL).unwrap().answer.as_deref(), Some("a"));
+    assert_eq!(
+        read_back(hook_client(CLAUDE), &mut Cursor::new(bytes), ALL).unwrap().answer.as_deref(),
+        Some("a")
+    );
 }
 
 #[test]
 fn bytes_and_characters_that_are_none_are_replaced() {
     let half = said("1", "HALF").to_string().replace("HALF", r"a \ud83d");
-    assert_eq!(tail(ClaudeCode, &half).answer.as_deref(), Some("a \u{fffd}"));
+    assert_eq!(tail(CLAUDE, &half).answer.as_deref(), Some("a \u{fffd}"));
     let bytes = said("1", "BYTE").to_string().into_bytes();
     let at = bytes.windows(4).position(|word| word == b"BYTE").unwrap();
     let bytes = [&bytes[..at], b"\xff", &bytes[at + 4..]].concat();
     assert_eq!(
-        read_back(ClaudeCode, &mut Cursor::new(bytes), ALL).unwrap().answer.as_deref(),
+        read_back(hook_client(CLAUDE), &mut Cursor::new(bytes), ALL).unwrap().answer.as_deref(),
         Some("\u{fffd}")
     );
-    assert_eq!(
-        tail(ClaudeCode, &lines(&[said("1", "a")]).replace('\n', "\r\n")).answer.as_deref(),
-        Some("a")
-    );
+    assert_eq!(tail(CLAUDE, &lines(&[said("1", "a")]).replace('\n', "\r\n")).answer.as_deref(), Some("a"));
 }
 
 #[test]
@@ -205,12 +203,12 @@ fn tools_since_the_last_refusal_of_claude_code() {
         ),
     ];
     for (name, of, wanted) in cases {
-        let tail = tail(ClaudeCode, &lines(&of));
+        let tail = tail(CLAUDE, &lines(&of));
         assert_eq!(tail.tools_since_refusal, wanted, "{name}");
         assert_eq!(tail.refusal.as_deref(), wanted.map(|_| "Stop hook feedback:\nr"), "{name}");
     }
     let blocks = user(&json!([{"type": "text", "text": "Stop hook feedback:\n[hook.sh]: r"}]));
-    let tail = tail(ClaudeCode, &lines(&[with(blocks, "isMeta", json!(true))]));
+    let tail = tail(CLAUDE, &lines(&[with(blocks, "isMeta", json!(true))]));
     assert_eq!(tail.refusal.as_deref(), Some("Stop hook feedback:\n[hook.sh]: r"));
 }
 
@@ -258,14 +256,14 @@ fn the_end_of_a_session_of_codex() {
         ("a person went on", vec![refused(), calls(), told("go"), says("a")], Some("a"), None),
     ];
     for (name, of, answer, tools) in cases {
-        let tail = tail(Codex, &lines(&of));
+        let tail = tail("codex", &lines(&of));
         assert_eq!((tail.answer.as_deref(), tail.tools_since_refusal), (answer, tools), "{name}");
     }
 }
 
 #[test]
 fn nothing_is_claimed_of_clients_whose_sessions_are_not_understood() {
-    for client in [Copilot, Gemini] {
+    for client in ["copilot", "gemini"] {
         assert_eq!(tail(client, &lines(&[user(&json!("go")), said("1", "a")])), Tail::default());
     }
 }
@@ -314,7 +312,7 @@ fn a_gigabyte_costs_what_a_page_costs() {
     ];
     for (name, end, most) in cases {
         let mut file = gigabyte(&format!("\n{end}"));
-        assert!(read_back(ClaudeCode, &mut file, MOST).unwrap().answer.is_some(), "{name}");
+        assert!(read_back(hook_client(CLAUDE), &mut file, MOST).unwrap().answer.is_some(), "{name}");
         assert!(file.read <= most, "{name}: {} bytes", file.read);
     }
 }
@@ -324,7 +322,7 @@ fn the_answer_alone_is_found_without_the_work_before_it() {
     let work: Vec<Value> = (0..20_000).flat_map(|turn| [call(&turn.to_string()), result()]).collect();
     let text = lines(&[work, vec![said("last", "a")]].concat());
     let mut file = Counting { file: Cursor::new(&text), read: 0 };
-    assert_eq!(last_answer(ClaudeCode, &mut file, ALL).unwrap().as_deref(), Some("a"));
+    assert_eq!(last_answer(hook_client(CLAUDE), &mut file, ALL).unwrap().as_deref(), Some("a"));
     assert!(file.read <= SIZES.chunk as u64, "{} of {} bytes", file.read, text.len());
 }
 
@@ -332,7 +330,7 @@ fn the_answer_alone_is_found_without_the_work_before_it() {
 fn a_line_that_begins_too_early_is_not_there() {
     let text = lines(&[said("1", "a"), said("2", "b")]);
     let last = said("2", "b").to_string().len() as u64 + 1;
-    let read = |at_most| read_back(ClaudeCode, &mut Cursor::new(&text), at_most).unwrap().answer;
+    let read = |at_most| read_back(hook_client(CLAUDE), &mut Cursor::new(&text), at_most).unwrap().answer;
     assert_eq!(read(0), None);
     assert_eq!(read(last), None, "whether it begins there cannot be seen");
     assert_eq!(read(last + 1).as_deref(), Some("b"));
@@ -429,9 +427,9 @@ proptest! {
             }
         };
         let mut file = Counting { file: Cursor::new(&text), read: 0 };
-        let by = |until| (Sizes { chunk, longest }, until);
-        let tail = read_by(ClaudeCode, &mut file, at_most as u64, by(Until::Told)).unwrap();
-        let less = read_by(ClaudeCode, &mut Cursor::new(&text), at_most as u64, by(Until::Answer)).unwrap();
+        let by = |until| Extent { at_most: at_most as u64, sizes: Sizes { chunk, longest }, until };
+        let tail = read_by(hook_client(CLAUDE), &mut file, &by(Until::Told)).unwrap();
+        let less = read_by(hook_client(CLAUDE), &mut Cursor::new(&text), &by(Until::Answer)).unwrap();
         prop_assert_eq!(&less.answer, &tail.answer);
         let seen: Vec<&str> = seen.split('\n').filter(|line| line.len() <= longest).collect();
         prop_assert_eq!(tail, oracle(&seen.join("\n")));
@@ -440,8 +438,9 @@ proptest! {
 
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), chunk in 1..50usize) {
-        for client in HookClient::ALL {
-            let _ = read_by(client, &mut Cursor::new(&bytes), ALL, (Sizes { chunk, longest: 100 }, Until::Told)).unwrap();
+        for client in HookClient::all() {
+            let extent = Extent { at_most: ALL, sizes: Sizes { chunk, longest: 100 }, until: Until::Told };
+            let _ = read_by(client, &mut Cursor::new(&bytes), &extent).unwrap();
         }
     }
 }

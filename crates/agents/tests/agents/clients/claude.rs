@@ -1,7 +1,7 @@
 //! Claude Code.
 
 use serde_json::{Value, json};
-use tribunal_agents::driver::{AgentEvent, Decoded, Talk, events, unknown_tools};
+use tribunal_agents::driver::{AgentEvent, Decoded, Talk};
 use tribunal_core::{
     client::{ClientSpec, Duty, Inherit, Job, Server, Size},
     fault::FaultKind,
@@ -9,15 +9,20 @@ use tribunal_core::{
     settings::{AgentSpec, DriverSpec},
 };
 
-use super::common::{Ending, NOW_MS, after, args, decode, fixture, launch, launch_with, session, spec};
+use super::common::{
+    Ending, NOW_MS, after, args, decode, events, fixture, launch, launch_with, session, spec, unknown_tools,
+};
 
 fn read(name: &str, code: i32) -> Decoded {
     let stdout = fixture("claude", name);
-    decode(driver(ClientSpec::default()), &Ending { code: Some(code), stdout: &stdout, ..Ending::default() })
+    decode(
+        driver(ClientSpec::new("claude-code")),
+        &Ending { code: Some(code), stdout: &stdout, ..Ending::default() },
+    )
 }
 
 fn driver(client: ClientSpec) -> DriverSpec {
-    DriverSpec::ClaudeCode(client)
+    DriverSpec::Client(client)
 }
 
 fn agent(client: ClientSpec) -> AgentSpec {
@@ -75,7 +80,7 @@ fn a_limit_is_known_by_its_words_alone_too() {
         .collect();
     let stdout = words.join("\n");
     let decoded = decode(
-        driver(ClientSpec::default()),
+        driver(ClientSpec::new("claude-code")),
         &Ending { code: Some(1), stdout: &stdout, ..Ending::default() },
     );
     assert_eq!(decoded.fault.unwrap().kind, FaultKind::Limited { until_ms: Some(1_795_200_000_000) });
@@ -105,8 +110,10 @@ fn going_on_and_branching_off_cost_the_difference() {
         let session = session(110 * before, 20 * before, 50 * before, Some(0.00086 * before as f64));
         let talk = if branch { Talk::Branch(&session) } else { Talk::GoOn(&session) };
         let stdout = fixture("claude", name);
-        let decoded =
-            decode(driver(ClientSpec::default()), &Ending { stdout: &stdout, talk, ..Ending::default() });
+        let decoded = decode(
+            driver(ClientSpec::new("claude-code")),
+            &Ending { stdout: &stdout, talk, ..Ending::default() },
+        );
         assert_eq!((decoded.usage.input_tokens, decoded.usage.output_tokens), (110, 20), "{name}");
         assert_eq!(
             (decoded.usage.cached_tokens, decoded.usage.cost),
@@ -123,8 +130,10 @@ fn a_client_that_does_not_sum_up_by_model_is_taken_at_its_word() {
     let session = session(110, 20, 50, Some(0.00086));
     let stdout = fixture("claude", "go-on").replace("modelUsage", "otherUsage");
     let talk = Talk::GoOn(&session);
-    let decoded =
-        decode(driver(ClientSpec::default()), &Ending { stdout: &stdout, talk, ..Ending::default() });
+    let decoded = decode(
+        driver(ClientSpec::new("claude-code")),
+        &Ending { stdout: &stdout, talk, ..Ending::default() },
+    );
     assert_eq!((decoded.usage.input_tokens, decoded.usage.cost), (110, Some(Cost::of(0.00086))));
     assert_eq!(decoded.session.unwrap().total.input_tokens, 220);
 }
@@ -134,7 +143,7 @@ fn what_a_plan_paid_for_is_only_notional() {
     let plan = fixture("claude", "plan");
     let notional = |stdout: &str| {
         let ending = Ending { stdout, ..Ending::default() };
-        decode(driver(ClientSpec::default()), &ending).usage.notional
+        decode(driver(ClientSpec::new("claude-code")), &ending).usage.notional
     };
     assert!(notional(&plan));
     assert!(!notional(&fixture("claude", "plain")));
@@ -166,7 +175,8 @@ fn denials_are_remarks_and_a_fault_only_where_nothing_came() {
     assert_eq!((decoded.text.as_str(), decoded.fault), ("findings: []", None));
     assert_eq!(decoded.remarks, ["was denied Write /etc/outside.txt"]);
     let silent = fixture("claude", "tools").replace(r#""findings: []""#, r#""""#);
-    let decoded = decode(driver(ClientSpec::default()), &Ending { stdout: &silent, ..Ending::default() });
+    let decoded =
+        decode(driver(ClientSpec::new("claude-code")), &Ending { stdout: &silent, ..Ending::default() });
     assert_eq!(decoded.fault.unwrap().kind, FaultKind::Denied);
     assert_eq!(read("denied-reads", 0).remarks.len(), 3);
 }
@@ -184,7 +194,8 @@ fn the_last_word_decides_and_not_the_exit_code() {
         r#"{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","#,
         r#""errors":["Error: Request was aborted."],"session_id":"s"}"#
     );
-    let decoded = decode(driver(ClientSpec::default()), &Ending { stdout: aborted, ..Ending::default() });
+    let decoded =
+        decode(driver(ClientSpec::new("claude-code")), &Ending { stdout: aborted, ..Ending::default() });
     assert_eq!(decoded.fault.unwrap().kind, FaultKind::Killed { signal: 2 });
 }
 
@@ -206,7 +217,7 @@ fn without_a_last_word_it_is_a_fault_whatever_the_exit_code() {
         ),
     ] {
         let ending = Ending { code: Some(code), stdout, stderr, ..Ending::default() };
-        let decoded = decode(driver(ClientSpec::default()), &ending);
+        let decoded = decode(driver(ClientSpec::new("claude-code")), &ending);
         let fault = decoded.fault.unwrap();
         assert_eq!((fault.kind, fault.detail.as_str(), decoded.finished), (kind, detail, false));
     }
@@ -215,8 +226,10 @@ fn without_a_last_word_it_is_a_fault_whatever_the_exit_code() {
 #[test]
 fn who_was_ended_while_trying_again_says_what_for() {
     let ended = |stdout: &str| {
-        let decoded =
-            decode(driver(ClientSpec::default()), &Ending { code: None, stdout, ..Ending::default() });
+        let decoded = decode(
+            driver(ClientSpec::new("claude-code")),
+            &Ending { code: None, stdout, ..Ending::default() },
+        );
         decoded.fault.map(|fault| fault.kind)
     };
     let trying = |name: &str| {
@@ -252,7 +265,7 @@ fn a_try_that_failed_is_forgotten_when_the_model_answers() {
     ] {
         let stdout = lines.join("\n");
         let ending = Ending { code: None, stdout: &stdout, ..Ending::default() };
-        let fault = decode(driver(ClientSpec::default()), &ending).fault;
+        let fault = decode(driver(ClientSpec::new("claude-code")), &ending).fault;
         assert_eq!(fault.map(|fault| fault.kind), kind, "{stdout}");
     }
 }
@@ -272,7 +285,7 @@ fn what_was_cut_off_has_written_what_was_seen_of_it() {
     let stdout = stdout.join("\n");
     let used = |talk| {
         let ending = Ending { code: None, stdout: &stdout, talk, ..Ending::default() };
-        decode(driver(ClientSpec::default()), &ending).usage
+        decode(driver(ClientSpec::new("claude-code")), &ending).usage
     };
     let new = used(Talk::New);
     assert!(new.estimated && new.input_tokens == 2_000, "{new:?}");
@@ -292,13 +305,16 @@ fn a_stream_with_holes_is_read_as_far_as_it_goes() {
     let holed = format!(
         "{first}\n{{\"type\":\"assist\n[... 3 MB left out ...]\nWarning: x\n{last}\n{{\"type\":\"res"
     );
-    let decoded = decode(driver(ClientSpec::default()), &Ending { stdout: &holed, ..Ending::default() });
+    let decoded =
+        decode(driver(ClientSpec::new("claude-code")), &Ending { stdout: &holed, ..Ending::default() });
     assert_eq!((decoded.text.as_str(), decoded.finished), ("findings: []", true));
     assert_eq!(decoded.usage.cost, Some(Cost::of(0.0032)));
     // Without the last line, what was read is known and what was written is not.
     let cut = lines[..lines.len() - 1].join("\n");
-    let decoded =
-        decode(driver(ClientSpec::default()), &Ending { code: None, stdout: &cut, ..Ending::default() });
+    let decoded = decode(
+        driver(ClientSpec::new("claude-code")),
+        &Ending { code: None, stdout: &cut, ..Ending::default() },
+    );
     assert!(decoded.usage.estimated && decoded.active && !decoded.finished);
     assert_eq!(decoded.usage.input_tokens, 400);
 }
@@ -307,14 +323,15 @@ fn a_stream_with_holes_is_read_as_far_as_it_goes() {
 fn what_a_model_says_of_limits_and_keys_is_no_error() {
     let said = "401 Unauthorized: rate limit reached, resets 5pm. Credit balance is too low. Not logged in.";
     let stdout = fixture("claude", "plain").replace("Hello.", said);
-    let decoded = decode(driver(ClientSpec::default()), &Ending { stdout: &stdout, ..Ending::default() });
+    let decoded =
+        decode(driver(ClientSpec::new("claude-code")), &Ending { stdout: &stdout, ..Ending::default() });
     assert_eq!((decoded.fault, decoded.text.as_str()), (None, said));
 }
 
 #[test]
 fn a_talk_that_is_not_kept_is_not_gone_on_with() {
     let stdout = fixture("claude", "plain");
-    let fresh = driver(spec(|client| client.fresh = true));
+    let fresh = driver(spec("claude-code", |client| client.fresh = true));
     assert_eq!(decode(fresh, &Ending { stdout: &stdout, ..Ending::default() }).session, None);
 }
 
@@ -322,7 +339,7 @@ fn a_talk_that_is_not_kept_is_not_gone_on_with() {
 fn progress_as_people_read_it() {
     let told = |name: &str| -> Vec<String> {
         let lines = fixture("claude", name);
-        let all = lines.lines().flat_map(|line| events(&driver(ClientSpec::default()), line));
+        let all = lines.lines().flat_map(|line| events(&driver(ClientSpec::new("claude-code")), line));
         all.filter_map(|event| event.shown()).collect()
     };
     assert_eq!(
@@ -340,12 +357,15 @@ fn progress_as_people_read_it() {
     assert_eq!(told("status-401")[0], "tries again: authentication_failed (401)");
     assert_eq!(told("connection-refused")[0], "tries again: no connection");
     assert_eq!(told("plan-limit"), ["You've hit your 5-hour limit · resets 10pm (UTC)"]);
-    assert_eq!(events(&driver(ClientSpec::default()), r#"{"type":"assist"#), Vec::<AgentEvent>::new());
+    assert_eq!(
+        events(&driver(ClientSpec::new("claude-code")), r#"{"type":"assist"#),
+        Vec::<AgentEvent>::new()
+    );
 }
 
 #[test]
 fn a_reviewer_can_only_read() {
-    let launch = launch(&agent(ClientSpec::default()), Job::Review, |_| {});
+    let launch = launch(&agent(ClientSpec::new("claude-code")), Job::Review, |_| {});
     let args = args(&launch);
     assert_eq!(args[..4], ["-p", "--output-format", "stream-json", "--verbose"]);
     assert_eq!(after(&args, "--tools"), Some("Read,Grep,Glob"));
@@ -372,10 +392,11 @@ fn a_fixer_writes_and_is_without_checks_only_when_that_was_set() {
         let args = args(&launch(&agent(client), Job::Fix, |_| {}));
         (after(&args, "--permission-mode").unwrap().to_string(), after(&args, "--tools").unwrap().to_string())
     };
-    let (plain, tools) = mode(ClientSpec::default());
+    let (plain, tools) = mode(ClientSpec::new("claude-code"));
     assert_eq!((plain.as_str(), tools.as_str()), ("acceptEdits", "Read,Grep,Glob,Edit,Write,NotebookEdit"));
-    assert_eq!(mode(spec(|client| client.bypass = true)).0, "bypassPermissions");
-    let review = args(&launch(&agent(spec(|client| client.bypass = true)), Job::Review, |_| {}));
+    assert_eq!(mode(spec("claude-code", |client| client.bypass = true)).0, "bypassPermissions");
+    let review =
+        args(&launch(&agent(spec("claude-code", |client| client.bypass = true)), Job::Review, |_| {}));
     assert_eq!(after(&review, "--permission-mode"), Some("dontAsk"));
 }
 
@@ -389,9 +410,9 @@ fn models_by_job_then_agent_then_size() {
         let args = args(&launch(&agent, Job::Review, |order| order.size = size));
         after(&args, "--model").map(String::from)
     };
-    let plain = ClientSpec::default();
-    let sized = spec(|client| client.models.large = Some("big".into()));
-    let named = spec(|client| client.model = Some("mine".into()));
+    let plain = ClientSpec::new("claude-code");
+    let sized = spec("claude-code", |client| client.models.large = Some("big".into()));
+    let named = spec("claude-code", |client| client.model = Some("mine".into()));
     for (client, duty, size, expected) in [
         (&plain, None, None, None),
         (&plain, None, Some(Size::Small), Some("haiku")),
@@ -415,7 +436,7 @@ const OWN: &str = concat!(
 #[test]
 fn of_the_person_s_settings_it_gets_what_signs_in_and_nothing_that_permits() {
     let launched = |inherit| {
-        let client = spec(|client| client.inherit = inherit);
+        let client = spec("claude-code", |client| client.inherit = inherit);
         launch_with(&agent(client), OWN, |order| order.size = Some(Size::Small))
     };
     let user = launched(Inherit::User);
@@ -451,18 +472,31 @@ fn the_person_s_own_model_comes_before_our_sizes_and_after_all_that_was_set() {
         let launch = launch_with(&agent(client), OWN, |order| order.size = Some(Size::Small));
         after(&args(&launch), "--model").map(String::from)
     };
-    assert_eq!(model(ClientSpec::default()).as_deref(), Some("theirs"));
-    assert_eq!(model(spec(|client| client.inherit = Inherit::Project)).as_deref(), Some("theirs"));
-    assert_eq!(model(spec(|client| client.model = Some("set".into()))).as_deref(), Some("set"));
-    assert_eq!(model(spec(|client| client.models.small = Some("set".into()))).as_deref(), Some("set"));
-    assert_eq!(model(spec(|client| client.models.large = Some("big".into()))).as_deref(), Some("haiku"));
+    assert_eq!(model(ClientSpec::new("claude-code")).as_deref(), Some("theirs"));
+    assert_eq!(
+        model(spec("claude-code", |client| client.inherit = Inherit::Project)).as_deref(),
+        Some("theirs")
+    );
+    assert_eq!(
+        model(spec("claude-code", |client| client.model = Some("set".into()))).as_deref(),
+        Some("set")
+    );
+    assert_eq!(
+        model(spec("claude-code", |client| client.models.small = Some("set".into()))).as_deref(),
+        Some("set")
+    );
+    assert_eq!(
+        model(spec("claude-code", |client| client.models.large = Some("big".into()))).as_deref(),
+        Some("haiku")
+    );
 }
 
 #[test]
 fn what_a_task_may_cost_is_told() {
     for (left, told) in [(Cost::of(1.25), "1.25"), (Cost::of(5.0), "5"), (Cost(0), "0.01")] {
-        let args =
-            args(&launch(&agent(ClientSpec::default()), Job::Review, |order| order.budget = Some(left)));
+        let args = args(&launch(&agent(ClientSpec::new("claude-code")), Job::Review, |order| {
+            order.budget = Some(left)
+        }));
         assert_eq!(after(&args, "--max-budget-usd"), Some(told));
     }
 }
@@ -470,25 +504,26 @@ fn what_a_task_may_cost_is_told() {
 #[test]
 fn talks_settings_and_servers() {
     let session = session(0, 0, 0, None);
-    let go_on =
-        args(&launch(&agent(ClientSpec::default()), Job::Review, |order| order.talk = Talk::GoOn(&session)));
+    let go_on = args(&launch(&agent(ClientSpec::new("claude-code")), Job::Review, |order| {
+        order.talk = Talk::GoOn(&session)
+    }));
     assert_eq!(after(&go_on, "--resume"), Some(session.id.as_str()));
     assert!(!go_on.contains(&"--fork-session".to_string()));
-    let branch = args(&launch(&agent(ClientSpec::default()), Job::Review, |order| {
+    let branch = args(&launch(&agent(ClientSpec::new("claude-code")), Job::Review, |order| {
         order.talk = Talk::Branch(&session)
     }));
     assert!(branch.contains(&"--fork-session".to_string()));
     for (inherit, sources) in
         [(Inherit::Nothing, ""), (Inherit::User, ""), (Inherit::Project, "user,project,local")]
     {
-        let client = spec(|client| client.inherit = inherit);
+        let client = spec("claude-code", |client| client.inherit = inherit);
         assert_eq!(
             after(&args(&launch(&agent(client), Job::Review, |_| {})), "--setting-sources"),
             Some(sources)
         );
     }
     let server = Server { name: "docs".into(), argv: vec!["node".into(), "docs.js".into()] };
-    let client = spec(|client| client.servers.push(server));
+    let client = spec("claude-code", |client| client.servers.push(server));
     let args = args(&launch(&agent(client), Job::Review, |_| {}));
     assert_eq!(
         after(&args, "--mcp-config"),
@@ -499,13 +534,13 @@ fn talks_settings_and_servers() {
 
 #[test]
 fn a_prompt_that_begins_like_a_command_is_none() {
-    let agent = agent(ClientSpec::default());
+    let agent = agent(ClientSpec::new("claude-code"));
     let launch = launch(&agent, Job::Review, |order| order.prompt = "/help me".into());
     assert_eq!(launch.input, "\n/help me");
 }
 
 #[test]
 fn tools_that_are_none_are_told() {
-    let client = spec(|client| client.allow = vec!["Bash(make:*)".into(), "Bahs".into()]);
+    let client = spec("claude-code", |client| client.allow = vec!["Bash(make:*)".into(), "Bahs".into()]);
     assert_eq!(unknown_tools(&driver(client)), ["Bahs"]);
 }

@@ -1,7 +1,7 @@
 //! Codex.
 
 use serde_json::Value;
-use tribunal_agents::driver::{Decoded, Talk, events, unknown_tools};
+use tribunal_agents::driver::{Decoded, Talk};
 use tribunal_core::{
     client::{ClientSpec, Inherit, Job, Server, Size},
     fault::FaultKind,
@@ -9,15 +9,20 @@ use tribunal_core::{
     settings::{AgentSpec, DriverSpec},
 };
 
-use super::common::{Ending, NOW_MS, after, args, decode, fixture, launch, session, spec};
+use super::common::{
+    Ending, NOW_MS, after, args, decode, events, fixture, launch, session, spec, unknown_tools,
+};
 
 fn read(name: &str, code: i32) -> Decoded {
     let stdout = fixture("codex", name);
-    decode(driver(ClientSpec::default()), &Ending { code: Some(code), stdout: &stdout, ..Ending::default() })
+    decode(
+        driver(ClientSpec::new("codex")),
+        &Ending { code: Some(code), stdout: &stdout, ..Ending::default() },
+    )
 }
 
 fn driver(client: ClientSpec) -> DriverSpec {
-    DriverSpec::Codex(client)
+    DriverSpec::Client(client)
 }
 
 fn agent(client: ClientSpec) -> AgentSpec {
@@ -66,7 +71,7 @@ fn the_last_message_is_the_answer_and_cached_tokens_are_counted_once() {
     let session = decoded.session.unwrap();
     assert_eq!((session.total, session.at_ms), (usage, NOW_MS));
     assert_eq!(read("write", 0).text, "DONE: both files written.");
-    let fresh = driver(spec(|client| client.fresh = true));
+    let fresh = driver(spec("codex", |client| client.fresh = true));
     let stdout = fixture("codex", "answer");
     assert_eq!(decode(fresh, &Ending { stdout: &stdout, ..Ending::default() }).session, None);
 }
@@ -77,7 +82,7 @@ fn going_on_and_branching_off_use_the_difference() {
     let stdout = fixture("codex", "go-on");
     let talk = Talk::GoOn(&first);
     let second =
-        decode(driver(ClientSpec::default()), &Ending { stdout: &stdout, talk, ..Ending::default() });
+        decode(driver(ClientSpec::new("codex")), &Ending { stdout: &stdout, talk, ..Ending::default() });
     assert_eq!(
         (second.usage.input_tokens, second.usage.output_tokens, second.usage.cached_tokens),
         (60, 20, 40)
@@ -86,7 +91,8 @@ fn going_on_and_branching_off_use_the_difference() {
     assert_eq!((second.id.as_str(), second.total.input_tokens), (first.id.as_str(), 240));
     let stdout = fixture("codex", "branch");
     let talk = Talk::Branch(&second);
-    let third = decode(driver(ClientSpec::default()), &Ending { stdout: &stdout, talk, ..Ending::default() });
+    let third =
+        decode(driver(ClientSpec::new("codex")), &Ending { stdout: &stdout, talk, ..Ending::default() });
     assert_eq!(
         (third.usage.input_tokens, third.usage.output_tokens, third.usage.cached_tokens),
         (180, 60, 120)
@@ -101,7 +107,7 @@ fn an_empty_answer_is_an_answer_and_a_denial_a_remark() {
     assert_eq!(decoded.remarks, ["was denied lab.lab_echo"]);
     assert_eq!(decoded.fault, None);
     let silent = fixture("codex", "server-denied").replace("mcp done", " ");
-    let decoded = decode(driver(ClientSpec::default()), &Ending { stdout: &silent, ..Ending::default() });
+    let decoded = decode(driver(ClientSpec::new("codex")), &Ending { stdout: &silent, ..Ending::default() });
     assert_eq!(decoded.fault.unwrap().kind, FaultKind::Denied);
     assert!(read("server", 0).remarks.is_empty());
 }
@@ -118,21 +124,25 @@ fn without_a_last_word_it_is_a_fault_whatever_the_exit_code() {
         (1, "", lost, Exited { code: 1 }),
     ] {
         let ending = Ending { code: Some(code), stdout, stderr, ..Ending::default() };
-        let decoded = decode(driver(ClientSpec::default()), &ending);
+        let decoded = decode(driver(ClientSpec::new("codex")), &ending);
         assert_eq!((decoded.fault.unwrap().kind, decoded.finished), (kind, false));
     }
     let fatal =
         format!("{begun}\n{}", r#"{"type":"error","message":"unexpected status 401 Unauthorized: x"}"#);
-    let decoded =
-        decode(driver(ClientSpec::default()), &Ending { code: Some(1), stdout: &fatal, ..Ending::default() });
+    let decoded = decode(
+        driver(ClientSpec::new("codex")),
+        &Ending { code: Some(1), stdout: &fatal, ..Ending::default() },
+    );
     assert_eq!(decoded.fault.unwrap().kind, FaultKind::NotSignedIn);
 }
 
 #[test]
 fn who_was_ended_while_trying_again_says_what_for() {
     let stdout = fixture("codex", "retrying");
-    let decoded =
-        decode(driver(ClientSpec::default()), &Ending { code: None, stdout: &stdout, ..Ending::default() });
+    let decoded = decode(
+        driver(ClientSpec::new("codex")),
+        &Ending { code: None, stdout: &stdout, ..Ending::default() },
+    );
     let fault = decoded.fault.unwrap();
     assert_eq!(fault.kind, FaultKind::Overloaded);
     assert!(fault.detail.starts_with("tried again and again: unexpected status 503"), "{fault}");
@@ -155,7 +165,7 @@ fn a_try_that_failed_is_forgotten_when_the_model_answers() {
     ] {
         let stdout = lines.join("\n");
         let ending = Ending { code: None, stdout: &stdout, ..Ending::default() };
-        let fault = decode(driver(ClientSpec::default()), &ending).fault;
+        let fault = decode(driver(ClientSpec::new("codex")), &ending).fault;
         assert_eq!(fault.map(|fault| fault.kind), kind, "{stdout}");
     }
 }
@@ -166,7 +176,7 @@ fn a_stream_with_holes_is_read_as_far_as_it_goes() {
     let lines: Vec<&str> = whole.lines().collect();
     let tail = &lines[lines.len() - 2..];
     let holed = format!("{}\n{{\"type\":\"item\n[... left out ...]\n{}\n{{\"ty", lines[0], tail.join("\n"));
-    let decoded = decode(driver(ClientSpec::default()), &Ending { stdout: &holed, ..Ending::default() });
+    let decoded = decode(driver(ClientSpec::new("codex")), &Ending { stdout: &holed, ..Ending::default() });
     assert_eq!((decoded.text.as_str(), decoded.fault), ("DONE: both files written.", None));
     assert_eq!(decoded.usage.input_tokens, 180);
 }
@@ -175,7 +185,7 @@ fn a_stream_with_holes_is_read_as_far_as_it_goes() {
 fn what_a_model_says_of_limits_and_keys_is_no_error() {
     let said = "unexpected status 401 Unauthorized: usage limit, try again at 5pm. Reconnecting... 1/5 (x)";
     let stdout = fixture("codex", "answer").replace(r#"{\"findings\":[]}"#, said);
-    let decoded = decode(driver(ClientSpec::default()), &Ending { stdout: &stdout, ..Ending::default() });
+    let decoded = decode(driver(ClientSpec::new("codex")), &Ending { stdout: &stdout, ..Ending::default() });
     assert_eq!((decoded.fault, decoded.text.as_str()), (None, said));
 }
 
@@ -183,7 +193,7 @@ fn what_a_model_says_of_limits_and_keys_is_no_error() {
 fn progress_as_people_read_it() {
     let told = |name: &str| -> Vec<String> {
         let lines = fixture("codex", name);
-        let all = lines.lines().flat_map(|line| events(&driver(ClientSpec::default()), line));
+        let all = lines.lines().flat_map(|line| events(&driver(ClientSpec::new("codex")), line));
         all.filter_map(|event| event.shown()).collect()
     };
     assert_eq!(
@@ -202,7 +212,7 @@ fn progress_as_people_read_it() {
 
 #[test]
 fn a_reviewer_can_only_read() {
-    let launch = launch(&agent(ClientSpec::default()), Job::Review, |_| {});
+    let launch = launch(&agent(ClientSpec::new("codex")), Job::Review, |_| {});
     let args = args(&launch);
     assert_eq!(args[..3], ["exec", "--json", "--skip-git-repo-check"]);
     assert_eq!(args.last().unwrap(), "-", "the prompt comes by standard input");
@@ -225,7 +235,7 @@ fn a_reviewer_can_only_read() {
 
 #[test]
 fn a_fixer_writes_in_its_copy_alone_and_without_a_sandbox_only_when_that_was_set() {
-    let plain = args(&launch(&agent(ClientSpec::default()), Job::Fix, |_| {}));
+    let plain = args(&launch(&agent(ClientSpec::new("codex")), Job::Fix, |_| {}));
     assert_eq!(set(&plain, "sandbox_mode"), Some(r#""workspace-write""#));
     for name in ["exclude_slash_tmp", "exclude_tmpdir_env_var"] {
         assert_eq!(set(&plain, &format!("sandbox_workspace_write.{name}")), Some("true"));
@@ -235,7 +245,7 @@ fn a_fixer_writes_in_its_copy_alone_and_without_a_sandbox_only_when_that_was_set
     assert_eq!(set(&plain, "shell_environment_policy.inherit"), Some(r#""all""#));
     assert_eq!(set(&plain, "shell_environment_policy.ignore_default_excludes"), Some("false"));
     let bypass = "--dangerously-bypass-approvals-and-sandbox".to_string();
-    let client = spec(|client| client.bypass = true);
+    let client = spec("codex", |client| client.bypass = true);
     assert!(args(&launch(&agent(client.clone()), Job::Fix, |_| {})).contains(&bypass));
     let review = args(&launch(&agent(client), Job::Review, |_| {}));
     assert!(!review.contains(&bypass) && set(&review, "sandbox_mode") == Some(r#""read-only""#));
@@ -245,7 +255,7 @@ fn a_fixer_writes_in_its_copy_alone_and_without_a_sandbox_only_when_that_was_set
 fn talks_settings_models_and_servers() {
     let session = session(0, 0, 0, None);
     for (talk, word) in [(Talk::GoOn(&session), "resume"), (Talk::Branch(&session), "fork")] {
-        let args = args(&launch(&agent(ClientSpec::default()), Job::Review, |order| order.talk = talk));
+        let args = args(&launch(&agent(ClientSpec::new("codex")), Job::Review, |order| order.talk = talk));
         assert_eq!(args[..2], ["exec", word]);
         assert_eq!(args[args.len() - 2..], [session.id.as_str(), "-"]);
         assert!(set(&args, "sandbox_mode").is_some());
@@ -256,13 +266,13 @@ fn talks_settings_models_and_servers() {
         (Inherit::User, false, Some("0")),
         (Inherit::Project, false, None),
     ] {
-        let client = spec(|client| client.inherit = inherit);
+        let client = spec("codex", |client| client.inherit = inherit);
         let args = args(&launch(&agent(client), Job::Review, |_| {}));
         assert_eq!(args.contains(&"--ignore-user-config".to_string()), ignored);
         assert!(args.contains(&"--ignore-rules".to_string()), "{inherit:?}");
         assert_eq!(set(&args, "project_doc_max_bytes"), own);
     }
-    let client = spec(|client| {
+    let client = spec("codex", |client| {
         client.models.large = Some("big".into());
         client
             .servers
@@ -272,7 +282,7 @@ fn talks_settings_models_and_servers() {
     assert_eq!(after(&args, "--model"), Some("big"));
     assert_eq!(set(&args, "mcp_servers.my_docs.command"), Some(r#""node""#));
     assert_eq!(set(&args, "mcp_servers.my_docs.args"), Some(r#"["a \"b\".js"]"#));
-    let small = super::common::args(&launch(&agent(ClientSpec::default()), Job::Review, |order| {
+    let small = super::common::args(&launch(&agent(ClientSpec::new("codex")), Job::Review, |order| {
         order.size = Some(Size::Small)
     }));
     assert_eq!(after(&small, "--model"), None);
@@ -285,11 +295,12 @@ fn the_person_s_own_servers_are_left_out_by_name() {
         set(&args, "mcp_servers").map(String::from)
     };
     let both = r#"{"mine"={enabled=false},"my.docs"={enabled=false}}"#;
-    assert_eq!(off(ClientSpec::default()).as_deref(), Some(both));
-    assert_eq!(off(spec(|client| client.inherit = Inherit::Project)).as_deref(), Some(both));
+    assert_eq!(off(ClientSpec::new("codex")).as_deref(), Some(both));
+    assert_eq!(off(spec("codex", |client| client.inherit = Inherit::Project)).as_deref(), Some(both));
     // There they are not read at all, and to name one would be an error.
-    assert_eq!(off(spec(|client| client.inherit = Inherit::Nothing)), None);
-    let same = spec(|client| client.servers.push(Server { name: "mine".into(), argv: vec!["x".into()] }));
+    assert_eq!(off(spec("codex", |client| client.inherit = Inherit::Nothing)), None);
+    let same =
+        spec("codex", |client| client.servers.push(Server { name: "mine".into(), argv: vec!["x".into()] }));
     assert_eq!(off(same.clone()).as_deref(), Some(r#"{"my.docs"={enabled=false}}"#));
     let args = args(&launch(&agent(same), Job::Review, |_| {}));
     let at = |start: &str| args.iter().position(|arg| arg.starts_with(start)).unwrap();
@@ -298,5 +309,5 @@ fn the_person_s_own_servers_are_left_out_by_name() {
 
 #[test]
 fn it_has_no_list_of_tools() {
-    assert_eq!(unknown_tools(&driver(spec(|client| client.allow = vec!["Bash".into()]))), ["Bash"]);
+    assert_eq!(unknown_tools(&driver(spec("codex", |client| client.allow = vec!["Bash".into()]))), ["Bash"]);
 }

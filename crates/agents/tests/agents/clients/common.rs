@@ -1,11 +1,12 @@
 //! Orders and endings, shortly said.
 
-use std::{fs, path::Path, sync::LazyLock};
+use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
 
 use jiff::tz::TimeZone;
 use tribunal_agents::{
     answer::Wanted,
-    driver::{self, Clock, Decoded, Finished, Launch, Order, Talk, Whereabouts},
+    clients::AgentClient,
+    driver::{AgentEvent, Clock, Decoded, DrivenAgent, Finished, Launch, Order, Talk, Whereabouts},
 };
 use tribunal_core::{
     brief::Session,
@@ -43,7 +44,20 @@ impl Default for Ending<'_> {
 pub fn decode(driver: DriverSpec, ending: &Ending<'_>) -> Decoded {
     let clock = clock();
     let &Ending { code, stdout, stderr, talk } = ending;
-    driver::decode(&AgentSpec::new("a", driver), &Finished { code, stdout, stderr, clock: &clock, talk })
+    driven(&AgentSpec::new("a", driver)).decode(&Finished { code, stdout, stderr, clock: &clock, talk })
+}
+
+fn driven(agent: &AgentSpec) -> DrivenAgent {
+    DrivenAgent::new(agent.clone()).unwrap()
+}
+
+pub fn events(driver: &DriverSpec, line: &str) -> Vec<AgentEvent> {
+    driven(&AgentSpec::new("a", driver.clone())).events(line)
+}
+
+pub fn unknown_tools(driver: &DriverSpec) -> Vec<String> {
+    let spec = driver.client().unwrap();
+    AgentClient::find(spec.client.as_str()).unwrap().agent.driver.unknown_tools(spec)
 }
 
 pub fn session(input_tokens: u64, output_tokens: u64, cached_tokens: u64, cost: Option<f64>) -> Session {
@@ -88,10 +102,12 @@ fn launch_at(agent: &AgentSpec, order: Order<'_>, claude_settings: &str) -> Laun
     let at = Whereabouts {
         own_program: "tribunal".into(),
         project: "/project".into(),
-        codex_servers: vec!["mine".into(), "my.docs".into()],
-        claude_settings: claude_settings.into(),
+        client_settings: BTreeMap::from([
+            ("claude-code", claude_settings.to_string()),
+            ("codex", "[mcp_servers.mine]\n[mcp_servers.\"my.docs\"]\n".to_string()),
+        ]),
     };
-    driver::launch(agent, order, &at)
+    driven(agent).launch(order, &at)
 }
 
 pub fn args(launch: &Launch) -> Vec<String> {
@@ -103,8 +119,8 @@ pub fn after<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
     args.iter().position(|arg| arg == flag).map(|at| args[at + 1].as_str())
 }
 
-pub fn spec(change: impl FnOnce(&mut ClientSpec)) -> ClientSpec {
-    let mut client = ClientSpec::default();
+pub fn spec(client: &str, change: impl FnOnce(&mut ClientSpec)) -> ClientSpec {
+    let mut client = ClientSpec::new(client);
     change(&mut client);
     client
 }

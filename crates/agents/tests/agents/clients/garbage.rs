@@ -1,10 +1,10 @@
 //! Whatever is printed, and wherever it breaks off, something is made of it, and never more than was there.
 
 use proptest::prelude::*;
-use tribunal_agents::driver::{Talk, events};
+use tribunal_agents::driver::Talk;
 use tribunal_core::{client::ClientSpec, settings::DriverSpec};
 
-use super::common::{Ending, decode, fixture, session};
+use super::common::{Ending, decode, events, fixture, session};
 
 const CLAUDE: &[&str] = &["answer", "tools", "background", "status-401", "plan-limit", "max-turns", "go-on"];
 const CODEX: &[&str] = &["answer", "write", "patch", "server-denied", "status-401", "usage-limit", "go-on"];
@@ -18,11 +18,7 @@ fn outputs() -> impl Strategy<Value = (bool, String)> {
 }
 
 fn driver(claude: bool) -> DriverSpec {
-    if claude {
-        DriverSpec::ClaudeCode(ClientSpec::default())
-    } else {
-        DriverSpec::Codex(ClientSpec::default())
-    }
+    DriverSpec::Client(ClientSpec::new(if claude { "claude-code" } else { "codex" }))
 }
 
 proptest! {

@@ -6,3 +6,4 @@ mod claude;
 mod codex;
 mod common;
 mod garbage;
+mod registry;

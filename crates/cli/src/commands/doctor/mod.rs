@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::future::{join, join_all};
-use tribunal_agents::clients::{self, CLIENTS, Client, WITHOUT_DRIVER};
+use tribunal_agents::clients::{self, AgentClient, CLIENTS};
 use tribunal_core::{
     client::{Job, Part},
     settings::{AgentSpec, DriverSpec, Settings},
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
 
 /// A client's program, as somebody or the path names it.
 struct Candidate {
-    client: &'static Client,
+    client: AgentClient,
     program: String,
     path: Option<PathBuf>,
     agents: Vec<String>,
@@ -169,16 +169,17 @@ fn candidates(
     company: Option<&Settings>,
     unknown: &[Item],
 ) -> Vec<Candidate> {
-    let own = |client: &'static Client| Candidate {
+    let own = |client: AgentClient| Candidate {
         client,
         program: client.program.to_string(),
         path: on_path(client.program, &|name| context.variable(name)),
         agents: Vec::new(),
         trusted: true,
     };
-    let mut all: Vec<Candidate> = CLIENTS.iter().map(own).collect();
+    let mut all: Vec<Candidate> = AgentClient::all().map(own).collect();
     for agent in company.into_iter().flat_map(everybody) {
-        let Some((client, spec)) = clients::of(&agent.driver).zip(agent.driver.client()) else { continue };
+        let Some(spec) = agent.driver.client() else { continue };
+        let Ok(client) = AgentClient::find(spec.client.as_str()) else { continue };
         let name = agent.name.as_str().to_string();
         let program = spec.program.clone().unwrap_or_else(|| client.program.to_string());
         let same = |known: &&mut Candidate| known.client == client && known.program == program;
@@ -258,8 +259,8 @@ fn client_row(candidate: &Candidate, probed: &Probed) -> ClientRow {
         State::NotThere if candidate.program.contains('/') => {
             Some("correct `program:` of the agent in the settings".to_string())
         }
-        State::Unsure { .. } | State::NotSignedIn => Some(client.sign_in.to_string()),
-        State::NotThere | State::Broken { .. } | State::TooOld => Some(client.install.to_string()),
+        State::Unsure { .. } | State::NotSignedIn => Some(client.agent.sign_in.to_string()),
+        State::NotThere | State::Broken { .. } | State::TooOld => Some(client.agent.install.to_string()),
         State::Untrusted => Some("tribunal trust".to_string()),
     };
     ClientRow {
@@ -268,13 +269,13 @@ fn client_row(candidate: &Candidate, probed: &Probed) -> ClientRow {
         program: candidate.program.clone(),
         path: candidate.path.as_ref().map(|path| path.display().to_string()),
         version: probed.version.map(|version| version.to_string()),
-        minimum: client.minimum.to_string(),
+        minimum: client.agent.minimum.to_string(),
         state: probed.state.clone(),
         why,
         signed_in: probed.signed_in.clone().map(|(how, subscription)| SignedIn { how, subscription }),
         agents: candidate.agents.clone(),
         mend,
-        can: client.can.iter().map(|(what, how)| Can { what, how }).collect(),
+        can: client.agent.abilities.iter().map(|can| Can { what: can.what, how: can.how }).collect(),
     }
 }
 
@@ -287,7 +288,7 @@ fn agent_rows(context: &Context, root: &Path, company: &Settings, clients: &[Cli
                 ("command", program.to_string(), if there { State::Ready } else { State::NotThere })
             }
             DriverSpec::Replay { script, .. } => ("replay", script.clone(), State::Ready),
-            DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => {
+            DriverSpec::Client(_) => {
                 let client =
                     clients.iter().find(|row| row.agents.iter().any(|name| name == agent.name.as_str()));
                 let (id, program, state) = client.map_or(("client", "", State::NotThere), |row| {
@@ -346,7 +347,7 @@ fn unable(company: &Settings, agents: &[AgentRow], clients: &[ClientRow]) -> Vec
 }
 
 fn others(context: &Context) -> Vec<Other> {
-    let there = WITHOUT_DRIVER.iter().filter_map(|known| {
+    let there = CLIENTS.iter().filter(|known| known.agent.is_none()).filter_map(|known| {
         let path = on_path(known.program, &|name| context.variable(name))?;
         Some(Other { id: known.id, name: known.name, path: path.display().to_string() })
     });

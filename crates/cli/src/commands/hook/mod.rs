@@ -18,7 +18,11 @@ use std::{
     time::Duration,
 };
 
-use tribunal_agents::hook::{Answer, HookClient, HookEvent, Input};
+use clap::builder::PossibleValuesParser;
+use tribunal_agents::{
+    clients::project_variables,
+    hook::{Answer, HookClient, HookEvent, Input},
+};
 use tribunal_report::escaped;
 use tribunal_runner::{Project, session::file};
 
@@ -34,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(value_parser = HookEvent::ALL.map(HookEvent::word))]
     event: String,
     /// Whose session it is
-    #[arg(long, default_value = "claude-code", value_parser = HookClient::ALL.map(HookClient::word))]
+    #[arg(long, default_value = HookClient::words().remove(0), value_parser = PossibleValuesParser::new(HookClient::words()))]
     client: String,
 }
 
@@ -98,7 +102,7 @@ fn say(text: &str) {
 }
 
 fn answer(words: &[String]) -> String {
-    let (event, client, named) = match parse(words) {
+    let Parsed { event, client, project: named } = match parse(words) {
         Ok(parsed) => parsed,
         Err(why) => {
             say(&why);
@@ -134,10 +138,15 @@ fn settings(project: &Project) -> HookSettings {
     })
 }
 
-type Parsed = (HookEvent, HookClient, Option<PathBuf>);
+/// What was said on the command line.
+struct Parsed {
+    event: HookEvent,
+    client: HookClient,
+    project: Option<PathBuf>,
+}
 
 fn parse(words: &[String]) -> Result<Parsed, String> {
-    let (mut event, mut client, mut project) = (None, HookClient::ClaudeCode, None);
+    let (mut event, mut client, mut project) = (None, None, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = |flag: &str| -> Result<String, String> {
@@ -147,7 +156,7 @@ fn parse(words: &[String]) -> Result<Parsed, String> {
             }
         };
         match word.split('=').next().unwrap_or_default() {
-            "--client" => client = value("--client")?.parse()?,
+            "--client" => client = Some(value("--client")?.parse()?),
             "-C" | "--project" => project = Some(PathBuf::from(value("--project")?)),
             "--color" => drop(value("--color")?),
             "--json" => {}
@@ -156,18 +165,23 @@ fn parse(words: &[String]) -> Result<Parsed, String> {
             _ => say(&format!("{word} is not known here")),
         }
     }
-    let event = event.ok_or("which moment? For instance: tribunal hook stop --client claude-code")?;
-    Ok((event, client, project))
+    // The first client of the registry need not be named.
+    let client = client.or_else(|| HookClient::all().next()).ok_or("whose session? Name it: --client")?;
+    let event = event.ok_or_else(|| {
+        format!("which moment? For instance: tribunal hook stop --client {}", client.word())
+    })?;
+    Ok(Parsed { event, client, project })
 }
 
 /// The folder of the project that has a state file, nearest first; else the project around.
 fn project(named: Option<&Path>, input: &Input) -> Project {
     let here = std::env::current_dir().unwrap_or_default();
-    let claude = std::env::var_os("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let given = project_variables().filter_map(|name| std::env::var_os(name).map(PathBuf::from));
+    let given = given.into_iter().find(|dir| dir.is_absolute());
     let said = Some(PathBuf::from(&input.cwd)).filter(|dir| dir.is_absolute());
     let folder = match named {
         Some(named) => return Project::at(here.join(named)),
-        None => claude.or(said).unwrap_or(here),
+        None => given.or(said).unwrap_or(here),
     };
     // From there up to the root of the project around it; what lies above is somebody else's.
     let around = Project::around(&folder);

@@ -55,8 +55,8 @@ impl Call {
         if !self.input.stop_active || words.used_tools == Some(true) {
             taken.tally.in_a_row = 0;
         }
-        let cap = env::var("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").ok();
-        let client = Client { in_a_row: taken.tally.in_a_row, cap: self.client.refusal_cap(cap.as_deref()) };
+        let cap = self.client.hooks.refusal_cap(&|name| env::var(name).ok());
+        let client = Client { in_a_row: taken.tally.in_a_row, cap };
         match decide(&taken.standing, &words.answer, client) {
             Verdict::Free { why, detail } => self.free(&mut taken, why, &detail, now),
             Verdict::Refuse(refusal) => self.refuse(&mut taken, refusal, now),

@@ -3,14 +3,14 @@
 //! A session that has taken something on is held to all guards that are set; any other one is only kept from Tribunal's own
 //! files. What guards protect is checked again from outside, so what they do not understand they let pass.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-};
+use std::{env, path::Path};
 
-use tribunal_agents::hook::{
-    Answer,
-    tools::{Used, tool_use},
+use tribunal_agents::{
+    clients::guarded_files,
+    hook::{
+        Answer,
+        tools::{Used, tool_use},
+    },
 };
 use tribunal_bmad::hooks::Moment;
 use tribunal_core::{session::What, settings::Settings, subject::Subject, view::RunView};
@@ -19,16 +19,7 @@ use tribunal_runner::session::{Taken, file};
 use tribunal_store::Store;
 
 use super::{Call, masked, steps::Came};
-
-/// Settings that a session which has taken something on does not change.
-const HOLDING: [&str; 6] = [
-    "tribunal.yaml",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".codex/hooks.json",
-    ".codex/config.toml",
-    ".github/hooks/",
-];
+use crate::clients::scratch_folders;
 
 impl Call {
     pub(super) fn pre_tool_use(&self) -> Answer {
@@ -103,7 +94,8 @@ impl Place {
         let mut own: Vec<String> = [".tribunal/", file::OURS].map(String::from).to_vec();
         if taken.is_some() {
             // What holds it, and what it is measured by.
-            own.extend(HOLDING.map(String::from));
+            // Settings that a session which has taken something on does not change.
+            own.extend(["tribunal.yaml"].into_iter().chain(guarded_files()).map(String::from));
         }
         let (mut subject, mut change) = (Vec::new(), false);
         if let Some(settings) = taken.and_then(|taken| pinned(call, taken)) {
@@ -143,10 +135,7 @@ impl Place {
 
 /// Where every session may write: the system's temporary folder, and what clients keep of plans and memory.
 fn scratch() -> Vec<String> {
-    let home = env::var_os("HOME").map(PathBuf::from);
-    let config = env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let claude = config.or_else(|| home.map(|home| home.join(".claude")));
-    let kept = claude.iter().flat_map(|claude| ["plans", "projects", "todos"].map(|name| claude.join(name)));
+    let kept = scratch_folders(&|name| env::var_os(name));
     let all = [env::temp_dir()].into_iter().chain(kept);
     all.map(|folder| folder.canonicalize().unwrap_or(folder).display().to_string()).collect()
 }

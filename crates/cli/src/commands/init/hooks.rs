@@ -3,10 +3,10 @@
 use std::env;
 
 use tribunal_agents::{
-    clients::{CLIENTS, WITHOUT_DRIVER},
+    clients::Home,
     hook::{
         HookClient,
-        install::{self, Home, Program, Trouble},
+        install::{self, Program, Trouble},
     },
 };
 use tribunal_runner::{Project, edits::Edit};
@@ -40,15 +40,14 @@ pub(super) fn set(
     let work = Work { arguments, context, project, program };
     let clients = wanted(arguments, context);
     if clients.is_empty() {
-        let known: Vec<&str> = HookClient::ALL.iter().map(|client| client.word()).collect();
         plan.notes.push(format!(
             "no client was found on the path, so no hooks are set; to name one: {} --client NAME ({})",
             again(arguments, context, ""),
-            known.join(", ")
+            HookClient::words().join(", ")
         ));
     }
     for client in clients {
-        match install::home(client, arguments.shared) {
+        match client.hooks.home(arguments.shared) {
             Home::Shared(path) => work.merge(plan, client, path)?,
             Home::Own(path) => work.own(plan, client, path)?,
             Home::Person(path) => plan.by_hand.push(ByHand {
@@ -60,7 +59,7 @@ pub(super) fn set(
                 text: install::whole(client, &work.program),
             }),
         }
-        plan.notes.extend(before_they_run(client).map(|what| format!("{}: {what}", client.word())));
+        plan.notes.extend(client.hooks.before_they_run().map(|what| format!("{}: {what}", client.word())));
     }
     Ok(())
 }
@@ -73,9 +72,9 @@ pub(super) fn remove(
 ) -> Result<(), Complaint> {
     let work = Work { arguments, context, project, program: Program::Named };
     let named = !arguments.clients.is_empty();
-    let clients = if named { arguments.clients.clone() } else { HookClient::ALL.to_vec() };
+    let clients = if named { arguments.clients.clone() } else { HookClient::all().collect() };
     for client in clients {
-        let mut homes = vec![install::home(client, false), install::home(client, true)];
+        let mut homes = vec![client.hooks.home(false), client.hooks.home(true)];
         homes.dedup();
         for home in homes {
             match home {
@@ -107,16 +106,9 @@ fn wanted(arguments: &Arguments, context: &Context) -> Vec<HookClient> {
         named.dedup();
         return named;
     }
-    let program = |client: &HookClient| {
-        let driven = CLIENTS.iter().find(|known| known.id == client.word()).map(|known| known.program);
-        driven.or_else(|| {
-            WITHOUT_DRIVER.iter().find(|known| known.id == client.word()).map(|known| known.program)
-        })
-    };
-    let is_there = |client: &HookClient| {
-        program(client).is_some_and(|program| on_path(program, &|name| context.variable(name)).is_some())
-    };
-    HookClient::ALL.into_iter().filter(is_there).collect()
+    let is_there =
+        |client: &HookClient| on_path(client.client.program, &|name| context.variable(name)).is_some();
+    HookClient::all().filter(is_there).collect()
 }
 
 /// By its name where that finds this very program, else by its path.
@@ -143,20 +135,9 @@ fn own_program(context: &Context, plan: &mut Plan) -> Result<Program, Complaint>
     Ok(Program::At(path.to_string()))
 }
 
-/// What a client wants before it runs hooks that a project has.
-fn before_they_run(client: HookClient) -> Option<&'static str> {
-    match client {
-        HookClient::ClaudeCode | HookClient::Gemini => None,
-        HookClient::Codex => Some(
-            "it runs them once you have trusted this folder and each hook, and does not say so before: start codex here, then /hooks",
-        ),
-        HookClient::Copilot => Some("it runs them in folders that you trust: copilot --trust-folder"),
-    }
-}
-
 impl Work<'_> {
     fn merge(&self, plan: &mut Plan, client: HookClient, path: &'static str) -> Result<(), Complaint> {
-        let other = match install::home(client, !self.arguments.shared) {
+        let other = match client.hooks.home(!self.arguments.shared) {
             Home::Shared(other) if other != path => Some(other),
             _ => None,
         };
@@ -179,8 +160,8 @@ impl Work<'_> {
                 client.word()
             ));
         }
-        if let Some(line) = new.switched_off {
-            plan.warnings.push(format!("{path}:{line}: `disableAllHooks` is on, so no hook runs"));
+        if let Some((line, switch)) = new.switched_off.zip(client.hooks.off_switch()) {
+            plan.warnings.push(format!("{path}:{line}: `{switch}` is on, so no hook runs"));
         }
         let of_it = install::moments(client).len() - elsewhere.len();
         if let Some(other) = other.filter(|_| !elsewhere.is_empty()) {

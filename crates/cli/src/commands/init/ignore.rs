@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tribunal_agents::{clients::Home, hook::HookClient};
 use tribunal_runner::{
     Project,
     edits::{self, Edit},
@@ -17,9 +18,15 @@ const LINES: [(&str, &str); 2] = [
     (".tribunal/", ".tribunal/journal"),
     (".claude/review-loop-state.yaml", ".claude/review-loop-state.yaml"),
 ];
-/// They may have a path of this machine in them, and colleagues without Tribunal would be bothered.
-const OWN_SETTINGS: [&str; 3] =
-    [".claude/settings.local.json", ".codex/hooks.json", ".github/hooks/tribunal.json"];
+
+/// The files that get hooks for this machine alone: they may have a path of it in them, and colleagues without Tribunal would
+/// be bothered.
+fn own_settings() -> impl Iterator<Item = &'static str> {
+    HookClient::all().filter_map(|client| match client.hooks.home(false) {
+        Home::Shared(path) | Home::Own(path) => Some(path),
+        Home::Person(_) => None,
+    })
+}
 
 pub(super) fn set(plan: &mut Plan, arguments: &Arguments, project: &Project) -> Result<(), Complaint> {
     let old = read(project, FILE)?;
@@ -31,7 +38,7 @@ pub(super) fn set(plan: &mut Plan, arguments: &Arguments, project: &Project) -> 
     }
     // What is to be shared asks whether Tribunal is there, and so bothers nobody.
     let made = plan.edits.iter().filter(|edit| edit.old.is_none() && !arguments.shared);
-    let own = made.filter_map(|edit| OWN_SETTINGS.into_iter().find(|own| edit.path == *own));
+    let own = made.filter_map(|edit| own_settings().find(|own| edit.path == *own));
     let mut lines = LINES.to_vec();
     lines.extend(own.map(|own| (own, own)));
     let ignored = edits::ignored(project, &lines.iter().map(|(_, file)| *file).collect::<Vec<_>>());

@@ -25,6 +25,7 @@ use self::{
 use super::diff::{changed, counted, write_diff};
 use crate::{
     bmad::Bmad,
+    clients::listed,
     complaint::{Complaint, ENVIRONMENT, NEGATIVE},
     context::Context,
     documents,
@@ -34,8 +35,7 @@ pub(crate) use document::Init;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Only this client: claude-code, codex, copilot or gemini; else those that are on the path
-    #[arg(long = "client", value_name = "NAME")]
+    #[arg(long = "client", value_name = "NAME", help = client_help())]
     clients: Vec<HookClient>,
     /// For everybody who gets the project: settings that are shared, and hooks that do nothing where Tribunal is missing
     #[arg(long)]
@@ -52,6 +52,10 @@ pub(crate) struct Arguments {
     /// How thorough reviews are here, for a new tribunal.yaml
     #[arg(long, value_name = "PROFILE", value_enum)]
     profile: Option<Profile>,
+}
+
+fn client_help() -> String {
+    format!("Only this client: {}; else those that are on the path", listed(&HookClient::words(), "or"))
 }
 
 /// Everything that would be done.

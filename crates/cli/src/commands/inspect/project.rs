@@ -10,6 +10,7 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tribunal_agents::clients::CLIENTS;
 use tribunal_bmad::{
     commands::{self, Command, Step},
     config::{self, Config},
@@ -33,7 +34,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The agent client whose commands are shown
-    #[arg(long = "for", value_name = "CLIENT", default_value = "claude-code")]
+    #[arg(long = "for", value_name = "CLIENT", default_value = CLIENTS[0].id)]
     client: String,
     /// What is to be done, in words: suggests a tier for it
     #[arg(long, value_name = "WORDS")]

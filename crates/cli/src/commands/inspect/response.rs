@@ -10,10 +10,12 @@ use serde::Serialize;
 use tribunal_agents::{
     analysis::{Analysis, Before, Shape, analyse},
     answer::{Parsed, Wanted, parse},
-    driver::{Clock, Decoded, Finished, Talk, decode},
+    clients::{self, AGENT_CLIENT_IDS, AgentClient},
+    driver::{Clock, Decoded, DrivenAgent, Finished, Talk},
 };
 use tribunal_core::{
     brief::{Content, Minutes},
+    client::ClientSpec,
     fault::{Fault, Rule},
     limits::Usage,
     settings::{AgentSpec, DriverSpec},
@@ -62,21 +64,19 @@ struct Answer {
 
 pub(super) fn run(name: &str, text: &str, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
     let agent = agent(name, context)?;
+    let agent = DrivenAgent::new(agent).map_err(|unknown| Complaint::usage(unknown.to_string()))?;
     let clock = Clock { now_ms: now_ms(), zone: jiff::tz::TimeZone::system() };
     let finished = Finished { code: Some(0), stdout: text, stderr: "", clock: &clock, talk: Talk::New };
-    let Decoded { text: last, usage, session, fault, finished, active, remarks } = decode(&agent, &finished);
+    let Decoded { text: last, usage, session, fault, finished, active, remarks } = agent.decode(&finished);
     let parsed = parse(&last, wanted);
-    let shape = match &agent.driver {
-        DriverSpec::Codex(_) => Shape::named("codex"),
-        DriverSpec::ClaudeCode(_) | DriverSpec::Command { .. } | DriverSpec::Replay { .. } => None,
-    };
+    let shape = agent.client().and_then(|client| Shape::named(client.id));
     let analysis = analyse(text, shape, &Before::default());
     let usable = fault.is_none() && !matches!(parsed.content, Content::Unreadable { .. });
     let Parsed { content, minutes, remarks: overlooked } = parsed;
     let response = Response {
         schema: "tribunal.response/1",
         agent: name.to_string(),
-        driver: documents::driver_word(&agent.driver),
+        driver: agent.spec.driver.name().to_string(),
         finished,
         active,
         session: session.map(|session| session.id),
@@ -111,20 +111,21 @@ fn agent(name: &str, context: &Context) -> Result<AgentSpec, Complaint> {
     {
         return driver.map(|driver| AgentSpec::new(name, driver));
     }
-    const DRIVERS: [&str; 5] = ["claude-code", "claude", "codex", "command", "replay"];
     let driver = match name {
-        "claude-code" | "claude" => DriverSpec::ClaudeCode(Default::default()),
-        "codex" => DriverSpec::Codex(Default::default()),
         "command" => DriverSpec::Command { argv: Vec::new() },
         "replay" => DriverSpec::Replay { script: String::new(), paced: false },
-        _ => {
-            let complaint = Complaint::usage(format!("there is no agent and no driver `{name}`"));
-            let near = nearest(name, &DRIVERS).map_or_else(
-                || format!("name an agent of the settings, or one of: {}", DRIVERS.join(", ")),
-                |near| format!("did you mean `{near}`?"),
-            );
-            return Err(complaint.todo(near));
-        }
+        _ => match AgentClient::find(clients::canonical(name)) {
+            Ok(client) => DriverSpec::Client(ClientSpec::new(client.id)),
+            Err(_) => {
+                let complaint = Complaint::usage(format!("there is no agent and no driver `{name}`"));
+                let drivers = [&AGENT_CLIENT_IDS[..], &["command", "replay"]].concat();
+                let near = nearest(name, &drivers).map_or_else(
+                    || format!("name an agent of the settings, or one of: {}", drivers.join(", ")),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                return Err(complaint.todo(near));
+            }
+        },
     };
     Ok(AgentSpec::new(name, driver))
 }

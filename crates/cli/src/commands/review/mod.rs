@@ -11,7 +11,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use tribunal_agents::prompt;
+use tribunal_agents::{clients::with_sessions, prompt};
 use tribunal_core::{
     level::Role,
     settings::Settings,
@@ -25,6 +25,7 @@ use tribunal_runner::{Project, session, subject};
 use super::{loops, runs};
 use crate::{
     agent_session,
+    clients::listed,
     complaint::Complaint,
     context::Context,
     detach::{Following, detach},
@@ -199,7 +200,10 @@ fn session(fixing: &Fixing, jobs: &mut [Prepared], context: &Context) -> Result<
     let said = fixing.session.clone().or_else(|| agent_session::current(context));
     let session = said.ok_or_else(|| {
         Complaint::usage("there is no session that could repair: this was not typed in one")
-            .why("Claude Code and Codex tell the commands they run which session they are in.")
+            .why(format!(
+                "{} tell the commands they run which session they are in.",
+                listed(&with_sessions(), "and")
+            ))
             .todo("let the session run it")
             .todo("or name the session: --session ID")
             .todo("or let fixers repair: leave --in-session out")

@@ -1,10 +1,14 @@
 //! What this version uses: reviews, hooks, agents.
 
+use tribunal_agents::driver::DRIVER_NAMES;
 use tribunal_core::plan::MOST;
 
 use super::{Row, named, read_as, row, same, weak};
 use crate::settings::{
-    codec::{APPROVE, Approve, Hours, Maybe, ON_LIMIT, OnLimit, Plain, Seconds, Word, field},
+    codec::{
+        APPROVE, Approve, GUARD_PATHS, GuardPaths, Hours, Maybe, ON_LIMIT, OnLimit, Plain, Seconds, Word,
+        field,
+    },
     kind::Kind,
 };
 
@@ -12,7 +16,6 @@ const COUNT: Kind = Kind::Whole { min: 1, max: 100 };
 const AT_ONCE: Kind = Kind::Whole { min: 1, max: 32 };
 const TIER: Kind = Kind::Whole { min: 0, max: 4 };
 const TIMEOUT: Kind = Kind::Seconds { min: 1 };
-const DRIVERS: [&str; 4] = ["command", "replay", "claude-code", "codex"];
 /// A plan never has more; see `core::plan`.
 const AT_LEAST: Kind = Kind::Whole { min: 1, max: MOST as u64 };
 
@@ -50,7 +53,7 @@ pub(super) const ROWS: &[Row] = &[
         "At a usage limit: ask another agent, or wait for this one"),
     row("agents.continue", Kind::Flag, field!(Plain, agents.continue_sessions),
         "Whether agents go on with their sessions; false: every task in a fresh one"),
-    named("agents.NAME.driver", Kind::Words(&DRIVERS), "How it is driven; an agent that is called like a client is that client"),
+    named("agents.NAME.driver", Kind::Words(&DRIVER_NAMES), "How it is driven; an agent that is called like a client is that client"),
     named("agents.NAME.argv", Kind::List, "For `command`: the program and its arguments; it reads the prompt from standard input"),
     named("agents.NAME.script", Kind::Text, "For `replay`: a script, relative to the project"),
     named("agents.NAME.program", Kind::Text, "For a client: another program than its own name on the path"),
@@ -148,7 +151,7 @@ pub(super) const ROWS: &[Row] = &[
     row("copies.seed", Kind::List, field!(Plain, run.tasks.writing.seeds),
         "Ignored files and folders that agents and checks need in their copies, relative to the project"),
 
-    row("hooks.guard_paths", Kind::Words(&["off", "project", "subject"]), field!(Word, hooks.guard.paths),
+    row("hooks.guard_paths", Kind::Words(GUARD_PATHS), field!(GuardPaths, hooks.guard.paths),
         "Where an agent may write while hooks watch it"),
     row("hooks.guard_own_files", Kind::Flag, field!(Plain, hooks.guard.own_files),
         "Whether agents are kept from changing Tribunal's own files"),

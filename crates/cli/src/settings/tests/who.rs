@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use tribunal_agents::clients::CLIENTS;
+use tribunal_agents::clients::AgentClient;
 use tribunal_core::{
     client::{ClientSpec, Inherit, Job, Models, Part, Server},
+    ids::ClientId,
     limits::Waits,
     settings::{AgentSpec, DriverSpec, Settings},
     subject::Subject,
@@ -56,14 +57,13 @@ fn a_client_needs_no_definition_and_has_its_vendor_for_a_provider() {
     let shown: Vec<String> =
         settings.agents.iter().map(|agent| format!("{} of {}", agent.name, agent.provider())).collect();
     assert_eq!(shown, ["claude-code of anthropic", "codex of openai", "claude of anthropic"]);
-    assert_eq!(settings.agents[0].driver, DriverSpec::ClaudeCode(ClientSpec::default()));
-    assert_eq!(settings.agents[1].driver, DriverSpec::Codex(ClientSpec::default()));
+    assert_eq!(settings.agents[0].driver, DriverSpec::Client(ClientSpec::new("claude-code")));
+    assert_eq!(settings.agents[1].driver, DriverSpec::Client(ClientSpec::new("codex")));
     assert_eq!(settings.agents[2].driver, settings.agents[0].driver);
     let settings = resolved("agents: {codex: {model: m, provider: ' Azure '}}\n").settings;
     assert_eq!(settings.agents[0].provider(), "azure");
-    assert!(
-        matches!(&settings.agents[0].driver, DriverSpec::Codex(client) if client.model.as_deref() == Some("m"))
-    );
+    let client = settings.agents[0].driver.client().unwrap();
+    assert_eq!((client.client.as_str(), client.model.as_deref()), ("codex", Some("m")));
 }
 
 #[test]
@@ -87,6 +87,7 @@ mcp:
     let settings = resolved(text).settings;
     let servers = vec![Server { name: "lab".into(), argv: vec!["python3".into(), "lab.py".into()] }];
     let mine = ClientSpec {
+        client: ClientId::new("claude-code"),
         program: Some("/opt/claude".into()),
         model: Some("opus".into()),
         models: Models { small: Some("a".into()), medium: Some("b".into()), large: Some("c".into()) },
@@ -96,9 +97,9 @@ mcp:
         allow: vec!["Bash(git log:*)".into()],
         servers: servers.clone(),
     };
-    assert_eq!(settings.agents[0].driver, DriverSpec::ClaudeCode(mine));
-    let other = ClientSpec { inherit: Inherit::Nothing, servers, ..ClientSpec::default() };
-    assert_eq!(settings.agents[1].driver, DriverSpec::Codex(other));
+    assert_eq!(settings.agents[0].driver, DriverSpec::Client(mine));
+    let other = ClientSpec { inherit: Inherit::Nothing, servers, ..ClientSpec::new("codex") };
+    assert_eq!(settings.agents[1].driver, DriverSpec::Client(other));
 
     let afresh = resolved("agents: {use: [codex], continue: false}\n").settings;
     assert_eq!(afresh.agents[0].driver.client().map(|client| client.fresh), Some(true));
@@ -302,12 +303,12 @@ fn who_is_named_on_the_command_line_is_alone() {
 
 /// `there`: those whose program is on the path; `signed_in`: those that somebody is signed in to.
 fn machine(there: &[&str], signed_in: &[&str]) -> Wishes {
-    let present = |client: &'static tribunal_agents::clients::Client| Present {
+    let present = |client: AgentClient| Present {
         client,
         path: there.contains(&client.id).then(|| Path::new("/opt/bin").join(client.program)),
         signed_in: signed_in.contains(&client.id).then(|| "a key".to_string()),
     };
-    Wishes { clients: CLIENTS.iter().map(present).collect(), ..Wishes::default() }
+    Wishes { clients: AgentClient::all().map(present).collect(), ..Wishes::default() }
 }
 
 #[test]

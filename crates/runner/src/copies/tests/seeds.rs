@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use super::{super::AGENT_FILES, *};
+use super::{super::agent_files, *};
 
 #[test]
 fn what_agents_need_is_copied_although_ignored() {
@@ -21,7 +21,8 @@ fn what_agents_need_is_copied_although_ignored() {
         ("secret", "no\n"),
     ]);
     git(&place.root().join(".claude/worktrees/one"), &["init", "-q"]);
-    let (copy, made) = place.make(&Want { files: &["a.md"], seeds: &AGENT_FILES, ..Want::default() });
+    let (copy, made) =
+        place.make(&Want { files: &["a.md"], seeds: &agent_files().collect::<Vec<_>>(), ..Want::default() });
     let expected = [
         ".claude/settings.local.json",
         ".claude/skills/x/SKILL.md",
@@ -84,7 +85,12 @@ fn a_stored_tree_has_seeds_too_and_none_of_its_files_is_replaced() {
     let place = Place::committed(&[(".gitignore", ".claude/\n"), ("AGENTS.md", "old\n"), ("a.md", "a\n")]);
     place.write(&[(".claude/x", "x\n"), ("AGENTS.md", "new\n"), ("CLAUDE.md", "not yet\n")]);
     let files = ["a.md", "CLAUDE.md"];
-    let want = Want { files: &files, tree: Some("HEAD"), seeds: &AGENT_FILES, ..Want::default() };
+    let want = Want {
+        files: &files,
+        tree: Some("HEAD"),
+        seeds: &agent_files().collect::<Vec<_>>(),
+        ..Want::default()
+    };
     let (copy, _) = place.make(&want);
     assert_eq!(names(&copy), [".claude/x", ".gitignore", "AGENTS.md", "a.md"]);
     assert_eq!(fs::read(copy.tree().join("AGENTS.md")).unwrap(), b"old\n");

@@ -11,7 +11,7 @@ use std::{
 
 use tribunal_agents::{
     answer::Wanted,
-    driver::{self, Order, Talk},
+    driver::{DrivenAgent, Order, Talk},
     prompt::{self, Material},
 };
 use tribunal_core::{
@@ -51,7 +51,12 @@ pub(super) async fn perform(
     let Some(agent) = world.settings.agent(&task.agent) else {
         return Some(failed(world_fault(format!("no agent `{}` is set", task.agent))));
     };
-    if agent.driver.client().is_some() {
+    // A journal may name a client that this build does not have: nobody else is asked in its place.
+    let agent = match DrivenAgent::new(agent.clone()) {
+        Ok(agent) => agent,
+        Err(unknown) => return Some(failed(world_fault(format!("agent `{}`: {unknown}", task.agent)))),
+    };
+    if agent.client().is_some() {
         turn(&world, &key).await?;
     }
     // Before anything else: its copy is made, and its time begins, when it may start.
@@ -83,7 +88,7 @@ pub(super) async fn perform(
     let masked_prompt = world.masker.mask(&prompt).into_owned();
     let talk = talk(&task, lost);
     let call = Call { key: &key, task: &task, prompt, talk };
-    let command = match command(&world, agent, &bench.copy.tree(), call) {
+    let command = match command(&world, &agent, &bench.copy.tree(), call) {
         Ok(command) => command,
         Err(cause) => return Some(failed(world_fault(format!("no files for the agent: {cause}")))),
     };
@@ -91,11 +96,11 @@ pub(super) async fn perform(
     drop(permit);
     let performed = match ended {
         Err(cause) => {
-            return Some(failed(cannot_start(agent, &cause)));
+            return Some(failed(cannot_start(&agent.spec, &cause)));
         }
         Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {
-            let (world, agent) = (world.clone(), agent.clone());
+            let world = world.clone();
             let read = move || {
                 let asked = read::Asked { agent: &agent, task: &task, prompt_bytes, lost };
                 read::read(&world, asked, &bench, ended)
@@ -242,7 +247,7 @@ struct Call<'c> {
     talk: Talk<'c>,
 }
 
-fn command(world: &World, agent: &AgentSpec, folder: &Path, call: Call<'_>) -> io::Result<Command> {
+fn command(world: &World, agent: &DrivenAgent, folder: &Path, call: Call<'_>) -> io::Result<Command> {
     let Call { key, task, prompt, talk } = call;
     let role = task.brief.role;
     let order = Order {
@@ -255,7 +260,7 @@ fn command(world: &World, agent: &AgentSpec, folder: &Path, call: Call<'_>) -> i
         beside: &world.project.desk(&world.run, key).join(BESIDE),
         talk,
     };
-    let launch = driver::launch(agent, order, &world.at);
+    let launch = agent.launch(order, &world.at);
     for (path, text) in &launch.files {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
         // A client's settings may hold what signs it in.
@@ -269,7 +274,7 @@ fn command(world: &World, agent: &AgentSpec, folder: &Path, call: Call<'_>) -> i
         total: Duration::from_millis(task.timeout_ms),
         idle: Duration::from_millis(world.settings.tasks.idle_timeout_ms),
     };
-    if driver::shows_progress(&agent.driver) {
+    if agent.shows_progress() {
         command.output.seen = Some(Box::new(watcher(world, agent, key, folder)));
     }
     Ok(command)
@@ -287,14 +292,14 @@ fn talk(task: &Task, lost: u32) -> Talk<'_> {
 /// Passes on what the agent says it is doing, line by line, masked also across the borders of chunks.
 fn watcher(
     world: &World,
-    agent: &AgentSpec,
+    agent: &DrivenAgent,
     key: &Key,
     folder: &Path,
 ) -> impl Fn(&[u8]) + Send + Sync + use<> {
     // Where a copy lies is nobody's business.
     let folder = format!("{}/", folder.display());
     let sender = world.progress.clone();
-    let (driver, key) = (agent.driver.clone(), key.clone());
+    let (agent, key) = (agent.clone(), key.clone());
     let state = Mutex::new((world.masker.stream(), String::new()));
     move |bytes| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -310,7 +315,7 @@ fn watcher(
             }
             return;
         };
-        let told = rest[..end].lines().flat_map(|line| driver::events(&driver, line));
+        let told = rest[..end].lines().flat_map(|line| agent.events(line));
         for text in told.filter_map(|event| event.shown()) {
             let text = text.replace(&folder, "");
             let _ = sender.send(Progress { key: key.clone(), text });
@@ -328,7 +333,7 @@ fn cannot_start(agent: &AgentSpec, cause: &StartError) -> Fault {
     };
     let relative = match &agent.driver {
         DriverSpec::Command { argv } => argv.first().is_some_and(|p| p.contains('/') && !p.starts_with('/')),
-        DriverSpec::Replay { .. } | DriverSpec::ClaudeCode(_) | DriverSpec::Codex(_) => false,
+        DriverSpec::Replay { .. } | DriverSpec::Client(_) => false,
     };
     let hint = if relative { " (looked up in a private copy, which has no ignored files)" } else { "" };
     Fault::new(kind, format!("agent `{}`: {cause}{hint}", agent.name))

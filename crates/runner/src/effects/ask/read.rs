@@ -6,8 +6,8 @@ use std::{fs, io};
 
 use tribunal_agents::{
     answer::{self, Wanted},
-    clients,
-    driver::{self, Clock, Decoded, Finished},
+    clients::{AgentFacts, WhenDenied},
+    driver::{Clock, Decoded, DrivenAgent, Finished},
 };
 use tribunal_core::{
     brief::{AgentReply, Task, Workplace},
@@ -17,7 +17,6 @@ use tribunal_core::{
     ids::Hash,
     limits::Usage,
     loops::{Sameness, similar_outputs},
-    settings::{AgentSpec, DriverSpec},
     text::cut,
 };
 use tribunal_store::Store;
@@ -33,7 +32,7 @@ use crate::{
 /// What an agent was asked.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
-    pub agent: &'a AgentSpec,
+    pub agent: &'a DrivenAgent,
     pub task: &'a Task,
     pub prompt_bytes: usize,
     /// How often it was asked before and never finished.
@@ -53,13 +52,13 @@ pub(super) fn read(
     let clock = Clock { now_ms: wall_ms(), zone: jiff::tz::TimeZone::system() };
     let code = if let How::Exited(code) = ended.how { Some(code) } else { None };
     let finished = Finished { code, stdout: &stdout, stderr: &stderr, clock: &clock, talk: talk(task, lost) };
-    let decoded = driver::decode(agent, &finished);
+    let decoded = agent.decode(&finished);
     let stderr = world.masker.mask(&stderr).into_owned();
     let fault = fault(world, asked, &ended, &stderr, &decoded);
     let mut usage = decoded.usage;
     // Who could not even begin was paid nothing.
     let outside = fault.as_ref().is_some_and(Fault::is_environment);
-    let idle = !decoded.active && fault.is_some() && (outside || agent.driver.client().is_some());
+    let idle = !decoded.active && fault.is_some() && (outside || agent.client().is_some());
     if usage == Usage::default() && !idle {
         usage = Usage::estimate(prompt_bytes, stdout.len());
     }
@@ -81,7 +80,7 @@ pub(super) fn read(
             Err(cause) => {
                 let fault = Fault::new(
                     FaultKind::Malformed,
-                    format!("agent `{}` left a copy that cannot be read: {cause}", agent.name),
+                    format!("agent `{}` left a copy that cannot be read: {cause}", agent.spec.name),
                 );
                 let output = Some(Hash::of(&blobs[0]));
                 let failed = FailedTask { fault, usage, output, prompt: None, strayed };
@@ -93,8 +92,10 @@ pub(super) fn read(
     remarks.extend(decoded.remarks);
     match code {
         Some(0) => {}
-        Some(code) => remarks.push(format!("{} ended with exit code {code} after its answer", agent.name)),
-        None => remarks.push(format!("{} had answered, but did not end by itself", agent.name)),
+        Some(code) => {
+            remarks.push(format!("{} ended with exit code {code} after its answer", agent.spec.name))
+        }
+        None => remarks.push(format!("{} had answered, but did not end by itself", agent.spec.name)),
     }
     remarks.extend(survivors(ended.left));
     let reply = AgentReply {
@@ -124,7 +125,7 @@ fn fault(world: &World, asked: Asked<'_>, ended: &Ended, stderr: &str, decoded: 
         How::Exited(_) | How::Killed(_) | How::TimedOut | How::Silent if decoded.fault.is_some() => {
             let mut fault = decoded.fault.clone()?;
             let remedy = remedy(agent, &fault.kind).map(|remedy| format!("; {remedy}")).unwrap_or_default();
-            fault.detail = format!("agent `{}`: {}{remedy}", agent.name, fault.detail);
+            fault.detail = format!("agent `{}`: {}{remedy}", agent.spec.name, fault.detail);
             fault.instant = !decoded.active;
             return Some(fault);
         }
@@ -147,20 +148,22 @@ fn fault(world: &World, asked: Asked<'_>, ended: &Ended, stderr: &str, decoded: 
 }
 
 /// What a person can do about it; none: nothing, or nobody knows.
-fn remedy(agent: &AgentSpec, kind: &FaultKind) -> Option<String> {
-    let client = clients::of(&agent.driver)?;
-    let name = &agent.name;
+fn remedy(agent: &DrivenAgent, kind: &FaultKind) -> Option<String> {
+    let AgentFacts { keys, sign_in, when_denied, .. } = agent.client()?.agent;
+    let name = &agent.spec.name;
     Some(match kind {
-        FaultKind::NotSignedIn => match client.keys.first() {
-            Some(key) => format!("sign in ({}), or replace the key in {}", client.sign_in, key.name),
-            None => format!("sign in: {}", client.sign_in),
+        FaultKind::NotSignedIn => match keys.first() {
+            Some(key) => format!("sign in ({sign_in}), or replace the key in {}", key.name),
+            None => format!("sign in: {sign_in}"),
         },
         FaultKind::NoCredit => "pay for more, or let another agent take part: agents.use".into(),
         FaultKind::NoModel => format!("name one that there is: agents.{name}.model"),
-        FaultKind::Denied if matches!(agent.driver, DriverSpec::ClaudeCode(_)) => {
-            format!("allow what it needs: agents.{name}.allow")
-        }
-        FaultKind::Denied => format!("let it work without its own checks, if you must: agents.{name}.bypass"),
+        FaultKind::Denied => match when_denied {
+            WhenDenied::AllowTools => format!("allow what it needs: agents.{name}.allow"),
+            WhenDenied::Bypass => {
+                format!("let it work without its own checks, if you must: agents.{name}.bypass")
+            }
+        },
         FaultKind::Overflow => "review a part of it: --section, or fewer files".into(),
         _ => return None,
     })
@@ -208,7 +211,7 @@ fn failure(world: &World, asked: Asked<'_>, ended: &Ended, stderr: &str) -> Stri
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let said = if last.is_empty() { String::new() } else { format!(": {}", cut(last.trim(), 200)) };
     let left = survivors(ended.left).map(|left| format!("; {left}")).unwrap_or_default();
-    format!("agent `{}` {what}{said}{left}", agent.name)
+    format!("agent `{}` {what}{said}{left}", agent.spec.name)
 }
 
 fn patch(world: &World, copy: &Copy, blobs: &mut Vec<Vec<u8>>) -> io::Result<Option<Patch>> {

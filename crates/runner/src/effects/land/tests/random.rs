@@ -48,8 +48,7 @@ fn world(project: Project) -> World {
         at: Whereabouts {
             own_program: "none".into(),
             project: project.root().into(),
-            codex_servers: Vec::new(),
-            claude_settings: String::new(),
+            client_settings: Default::default(),
         },
         progress: mpsc::unbounded_channel().0,
         keeping: Keeping {

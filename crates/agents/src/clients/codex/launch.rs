@@ -8,25 +8,16 @@ use tribunal_core::{
     settings::AgentSpec,
 };
 
+use super::{ID, servers};
 use crate::{
-    driver::{
-        Launch, Order, Talk, Whereabouts,
-        shared::{STANDING, model, without},
-    },
+    clients::shared::{STANDING, model},
+    driver::order::{Launch, Order, Talk, Whereabouts},
     schema::{self, Form},
 };
 
 const SCHEMA_FILE: &str = "answer-schema.json";
-/// Other vendors' keys are none of its business.
-const FOREIGN: &[&str] =
-    &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"];
 
-pub(in crate::driver) fn launch(
-    agent: &AgentSpec,
-    client: &ClientSpec,
-    order: Order<'_>,
-    at: &Whereabouts,
-) -> Launch {
+pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
     let schema = order.beside.join(SCHEMA_FILE);
     let mut args = Args::default();
     args.add(&["exec"]);
@@ -57,7 +48,7 @@ pub(in crate::driver) fn launch(
     }
     // Before ours: it sets all servers at once.
     if client.inherit != Inherit::Nothing {
-        leave_out(&mut args, client, &at.codex_servers);
+        leave_out(&mut args, client, &servers::servers_in(at.client_settings(ID)));
     }
     client.servers.iter().for_each(|server| add_server(&mut args, server));
     if let Some(session) = order.talk.session() {
@@ -66,14 +57,7 @@ pub(in crate::driver) fn launch(
     // The prompt comes by standard input.
     args.add(&["-"]);
     let form = schema::of(order.wanted, Form::Strict).to_string();
-    Launch {
-        program: client.program.clone().unwrap_or_else(|| "codex".into()).into(),
-        args: args.0,
-        without: without(FOREIGN),
-        input: order.prompt,
-        files: vec![(schema, form)],
-        ..Launch::default()
-    }
+    Launch { args: args.0, input: order.prompt, files: vec![(schema, form)], ..Launch::default() }
 }
 
 #[derive(Default)]

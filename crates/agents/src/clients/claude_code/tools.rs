@@ -11,7 +11,7 @@ const LOOKING_OUT: &[&str] = &["WebFetch", "WebSearch"];
 const OTHERS: &[&str] = &["Bash", "Agent", "Task", "Skill", "LSP", "TodoWrite", "Monitor", "ToolSearch"];
 
 /// Entries that name no tool.
-pub(in crate::driver) fn unknown(client: &ClientSpec) -> Vec<String> {
+pub(super) fn unknown(client: &ClientSpec) -> Vec<String> {
     client.allow.iter().filter(|entry| !is_known(entry, client)).cloned().collect()
 }
 
@@ -91,7 +91,7 @@ mod tests {
         ClientSpec {
             allow: allow.iter().map(|entry| (*entry).into()).collect(),
             servers,
-            ..ClientSpec::default()
+            ..ClientSpec::new("claude-code")
         }
     }
 
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn only_a_writer_is_ever_without_checks() {
-        let client = ClientSpec { bypass: true, ..ClientSpec::default() };
+        let client = ClientSpec { bypass: true, ..ClientSpec::new("claude-code") };
         assert_eq!(offer(&client, Job::Review).tools, READING);
         assert!(offer(&client, Job::Fix).tools.contains(&"Bash".to_string()));
-        assert!(!offer(&ClientSpec::default(), Job::Fix).tools.contains(&"Bash".to_string()));
+        assert!(!offer(&ClientSpec::new("claude-code"), Job::Fix).tools.contains(&"Bash".to_string()));
     }
 }

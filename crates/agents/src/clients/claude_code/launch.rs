@@ -13,14 +13,13 @@ use tribunal_core::{
 };
 
 use super::{
+    ID,
     personal::Personal,
     tools::{self, Offer},
 };
 use crate::{
-    driver::{
-        Launch, Order, Talk, Whereabouts,
-        shared::{STANDING, model, without},
-    },
+    clients::shared::{STANDING, model},
+    driver::order::{Launch, Order, Talk, Whereabouts},
     schema::{self, Form},
 };
 
@@ -29,24 +28,16 @@ const FORM: &str =
 
 /// Enough for a hiccup; what lasts longer is ours to wait for.
 const RETRIES: &str = "2";
-/// Other vendors' keys are none of its business.
-const FOREIGN: &[&str] =
-    &["AZURE_OPENAI_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"];
 /// It takes no zero. What is used up is told before a task starts, not by the client.
 const LEAST_BUDGET: Cost = Cost(10_000);
 const SETTINGS_FILE: &str = "claude-settings.json";
 /// Until the first word of an answer.
 const API_TIMEOUT_MS: &str = "300000";
 
-pub(in crate::driver) fn launch(
-    agent: &AgentSpec,
-    client: &ClientSpec,
-    order: Order<'_>,
-    at: &Whereabouts,
-) -> Launch {
+pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
     let personal = match client.inherit {
         Inherit::Nothing => Personal::default(),
-        Inherit::User | Inherit::Project => Personal::of(&at.claude_settings),
+        Inherit::User | Inherit::Project => Personal::of(at.client_settings(ID)),
     };
     let mut args: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| args.extend(words.iter().map(OsString::from));
@@ -85,18 +76,10 @@ pub(in crate::driver) fn launch(
     if client.fresh {
         add(&["--no-session-persistence"]);
     }
-    let without = without(FOREIGN);
     let mut env = personal.env;
-    env.retain(|name, _| client.inherit == Inherit::User && !without.contains(name));
+    env.retain(|_, _| client.inherit == Inherit::User);
     env.extend(ours());
-    Launch {
-        program: client.program.clone().unwrap_or_else(|| "claude".into()).into(),
-        args,
-        env,
-        without,
-        input: plain(order.prompt),
-        files,
-    }
+    Launch { args, env, input: plain(order.prompt), files, ..Launch::default() }
 }
 
 /// What `--settings` says, and the file that it names. Arguments can be seen by everybody on the machine.

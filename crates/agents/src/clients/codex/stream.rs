@@ -13,10 +13,8 @@ use tribunal_core::{
 };
 
 use crate::{
-    driver::{
-        AgentEvent, Clock, Decoded, Finished,
-        shared::{cut_off, denials, note, short, since},
-    },
+    clients::shared::{cut_off, denials, note, short, since},
+    driver::output::{AgentEvent, Clock, Decoded, Finished},
     faults::classify,
     json::{count, list, objects, text},
     sessions,
@@ -40,7 +38,7 @@ struct Seen {
     active: bool,
 }
 
-pub(in crate::driver) fn decode(client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
+pub(super) fn decode(client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
     let mut seen = Seen::default();
     objects(finished.stdout).for_each(|line| seen.take(&line));
     let before = finished.talk.session().map(|session| session.total).unwrap_or_default();
@@ -192,13 +190,10 @@ fn command(item: &Value) -> String {
 }
 
 /// What one line tells while it works.
-pub(in crate::driver) fn events(line: &str) -> Vec<AgentEvent> {
+pub(super) fn events(line: &str) -> Vec<AgentEvent> {
     let Some(line) = objects(line).next() else { return Vec::new() };
     let item = line.get("item").unwrap_or(&Value::Null);
     match (text(&line, "type"), text(item, "type")) {
-        ("thread.started", _) => {
-            sessions::id(&line).map(|id| AgentEvent::Session { id: id.to_string() }).into_iter().collect()
-        }
         ("item.started", "command_execution") => {
             vec![AgentEvent::Tool { name: "runs".to_string(), about: command(item) }]
         }
@@ -221,7 +216,6 @@ pub(in crate::driver) fn events(line: &str) -> Vec<AgentEvent> {
             let message = line.get("error").map(|error| text(error, "message")).unwrap_or_default();
             vec![AgentEvent::Failed { why: short(&unpack(message).0) }]
         }
-        ("turn.completed", _) => vec![AgentEvent::Answered],
         _ => Vec::new(),
     }
 }

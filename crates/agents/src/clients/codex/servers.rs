@@ -5,7 +5,7 @@
 const TABLE: &str = "mcp_servers";
 
 /// Every name of which the text has a table or a key.
-pub fn servers_in(settings: &str) -> Vec<String> {
+pub(super) fn servers_in(settings: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut inside = false;
     for line in settings.lines().map(str::trim) {

@@ -15,10 +15,8 @@ use tribunal_core::{
 };
 
 use crate::{
-    driver::{
-        AgentEvent, Clock, Decoded, Finished,
-        shared::{by_the_talk, cut_off, denials, note, short, since},
-    },
+    clients::shared::{by_the_talk, cut_off, denials, note, short, since},
+    driver::output::{AgentEvent, Clock, Decoded, Finished},
     faults::{by_status, classify},
     json::{count, list, objects, text},
     limits::epoch_ms,
@@ -68,7 +66,7 @@ impl Call {
     }
 }
 
-pub(in crate::driver) fn decode(client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
+pub(super) fn decode(client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
     let mut seen = Seen::default();
     objects(finished.stdout).for_each(|line| seen.take(&line));
     let (usage, total) = seen.usage(finished);
@@ -327,12 +325,9 @@ fn about(input: &Value) -> String {
 }
 
 /// What one line tells while it works.
-pub(in crate::driver) fn events(line: &str) -> Vec<AgentEvent> {
+pub(super) fn events(line: &str) -> Vec<AgentEvent> {
     let Some(line) = objects(line).next() else { return Vec::new() };
     match (text(&line, "type"), text(&line, "subtype")) {
-        ("system", "init") => {
-            sessions::id(&line).map(|id| AgentEvent::Session { id: id.to_string() }).into_iter().collect()
-        }
         ("system", "api_retry") => vec![AgentEvent::Retrying { why: why(&line) }],
         ("system", "permission_denied") => {
             vec![AgentEvent::Denied { tool: text(&line, "tool_name").to_string() }]
@@ -355,7 +350,6 @@ pub(in crate::driver) fn events(line: &str) -> Vec<AgentEvent> {
             let errors = list(&line, "errors").iter().filter_map(Value::as_str).next().unwrap_or_default();
             vec![AgentEvent::Failed { why: short(if said.is_empty() { errors } else { said }) }]
         }
-        ("result", _) => vec![AgentEvent::Answered],
         _ => Vec::new(),
     }
 }

@@ -8,38 +8,12 @@ use tribunal_core::{
     text::cut,
 };
 
-use super::{Finished, Order, Talk};
+use crate::driver::{
+    order::{Order, Talk},
+    output::Finished,
+};
 
 const MOST_DENIALS: usize = 10;
-
-/// By these, a session that started us would reach into the clients that we start.
-const LEAKS: &[&str] = &[
-    "CLAUDECODE",
-    "CLAUDE_CODE_CHILD_SESSION",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_MESSAGING_SOCKET",
-    "CLAUDE_CODE_MESSAGING_TOKEN",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_SIMPLE",
-    "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_EFFORT",
-    "CLAUDE_ENV_FILE",
-    "CLAUDE_PID",
-    "CLAUDE_PROJECT_DIR",
-    "CODEX_CI",
-    "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
-    "CODEX_SANDBOX",
-    "CODEX_SANDBOX_NETWORK_DISABLED",
-    "CODEX_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "CODEX_TOOL_CALL_ID",
-    "MESSAGING_TOKEN",
-];
-
-/// What a client must not see of our environment: that, and what signs in to other vendors.
-pub(super) fn without(foreign: &[&str]) -> Vec<String> {
-    LEAKS.iter().chain(foreign).map(|name| (*name).to_string()).collect()
-}
 
 /// What every client is told beside its task.
 pub(super) const STANDING: &str = "You work unattended: nobody can answer a question or grant a permission, so decide for \

@@ -1,0 +1,17 @@
+//! OpenCode (`opencode`): known by its output; it has no driver yet.
+
+mod output;
+
+use super::client::{Client, ClientVariables, ProjectFiles};
+
+pub(super) const CLIENT: Client = Client {
+    id: "opencode",
+    name: "OpenCode",
+    aliases: &[],
+    program: "opencode",
+    variables: ClientVariables::NONE,
+    project: ProjectFiles { read: &[".opencode", "opencode.json"], guarded: &[] },
+    agent: None,
+    hooks: None,
+    output: Some(&output::FORMAT),
+};

@@ -1,0 +1,72 @@
+//! The moments of a session at which a client calls us.
+
+use std::str::FromStr;
+
+/// The moment, in Tribunal's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HookEvent {
+    Stop,
+    SubagentStop,
+    SessionStart,
+    SessionEnd,
+    PreToolUse,
+    PostToolUse,
+    PreCompact,
+    UserPromptSubmit,
+}
+
+impl HookEvent {
+    pub const ALL: [HookEvent; 8] = [
+        HookEvent::Stop,
+        HookEvent::SubagentStop,
+        HookEvent::SessionStart,
+        HookEvent::SessionEnd,
+        HookEvent::PreToolUse,
+        HookEvent::PostToolUse,
+        HookEvent::PreCompact,
+        HookEvent::UserPromptSubmit,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            HookEvent::Stop => "stop",
+            HookEvent::SubagentStop => "subagent-stop",
+            HookEvent::SessionStart => "session-start",
+            HookEvent::SessionEnd => "session-end",
+            HookEvent::PreToolUse => "pre-tool-use",
+            HookEvent::PostToolUse => "post-tool-use",
+            HookEvent::PreCompact => "pre-compact",
+            HookEvent::UserPromptSubmit => "user-prompt-submit",
+        }
+    }
+
+    /// A session or a sub-agent wants to stop.
+    pub fn is_stop(self) -> bool {
+        matches!(self, HookEvent::Stop | HookEvent::SubagentStop)
+    }
+}
+
+impl FromStr for HookEvent {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<HookEvent, String> {
+        HookEvent::ALL.into_iter().find(|event| event.word() == word).ok_or_else(|| {
+            let known: Vec<&str> = HookEvent::ALL.iter().map(|event| event.word()).collect();
+            format!("there is no hook `{word}`, only {}", known.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_understood_again_and_another_is_named_with_those_that_are() {
+        for event in HookEvent::ALL {
+            assert_eq!(event.word().parse(), Ok(event));
+        }
+        let event = "Stop".parse::<HookEvent>().unwrap_err();
+        assert!(event.starts_with("there is no hook `Stop`, only stop, subagent-stop, "), "{event}");
+    }
+}
