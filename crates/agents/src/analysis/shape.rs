@@ -46,7 +46,7 @@ impl Shape {
         let has = |mark: &&str| lines.iter().any(|line| text(line, "type") == *mark);
         let formats = || CLIENTS.iter().filter_map(|client| client.output);
         // A mark is sure; what only resembles a client may be one that took over its form.
-        let marked = formats().find(|format| format.marks.iter().any(|mark| has(mark)));
+        let marked = formats().find(|format| format.marks.iter().any(has));
         if let Some(format) = marked.or_else(|| formats().find(|format| (format.resembles)(&lines))) {
             Shape::Lines(format)
         } else if matches!(serde_json::from_str(output.trim()), Ok(Value::Object(_))) {
