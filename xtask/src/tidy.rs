@@ -3,6 +3,7 @@
 //! - `sizes`: files, functions, parameters, fields, event kinds
 //! - `words`: `allow`, `expect` without a reason, `todo!` and its kin
 //! - `texts`: whitespace, line length, machine paths, the doc at the top of a crate
+//! - `structure`: tuples as parameters, circles of files, marks for builds that were never released
 //! - `exceptions`: the reasoned list of what may be larger
 //!
 //! The arrows between crates are in [`crate::arch`] and are checked along with these. `unwrap`, `expect` and print are
@@ -10,6 +11,7 @@
 
 mod exceptions;
 mod sizes;
+mod structure;
 mod texts;
 mod words;
 
@@ -41,6 +43,7 @@ pub fn check(root: &Path) -> Result<Vec<Breach>> {
         breaches.extend(words::check(source));
     }
     breaches.extend(exceptions.into_breaches());
+    breaches.extend(structure::check(&tree));
 
     for path in &tree.files {
         let bytes = fs::read(root.join(path)).with_context(|| format!("cannot read {path}"))?;

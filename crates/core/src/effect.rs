@@ -299,8 +299,6 @@ pub enum RestoreOutcome {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum WriteOutcome {
     Written {
-        #[serde(flatten)]
-        file: OwnFile,
         path: String,
         /// Where a version that a person had edited was put.
         #[serde(default, skip_serializing_if = "Option::is_none")]

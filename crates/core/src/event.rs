@@ -16,7 +16,7 @@ use crate::{
     confidence::Confidence,
     counts::Counts,
     decision::{Answer, Decision},
-    effect::{Effect, Reply},
+    effect::{Effect, OwnFile, Reply},
     fault::Fault,
     files::Refusal,
     finding::{Finding, Raiser, Severity, Transition},
@@ -190,6 +190,8 @@ pub enum Event {
         confidence: Confidence,
     },
     FileWritten {
+        #[serde(flatten)]
+        file: OwnFile,
         path: String,
     },
     Warned {

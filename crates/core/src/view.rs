@@ -6,7 +6,7 @@ use crate::{
     confidence::Confidence,
     counts::Counts,
     decision::Decision,
-    effect::{AskOutcome, AwaitReset, Effect, LandOutcome, OwnFile, Reply, WriteOutcome},
+    effect::{AskOutcome, AwaitReset, Effect, LandOutcome, OwnFile, Reply},
     event::{Entry, Event, Summary},
     finding::Finding,
     ids::{AgentName, FindingId, RunId},
@@ -92,6 +92,7 @@ impl RunView {
                     known.answer = Some(answer.clone());
                 }
             }
+            Event::FileWritten { file: OwnFile::Tracker, path } => self.tracker = Some(path.clone()),
             other => self.see_finding(other, entry.at),
         }
     }
@@ -130,9 +131,6 @@ impl RunView {
             Reply::Sleep(_) | Reply::AwaitReset(_) => {
                 let now = self.last.wall_ms;
                 self.spent.limited.retain(|_, until_ms| *until_ms > now);
-            }
-            Reply::Write(WriteOutcome::Written { file: OwnFile::Tracker, path, .. }) => {
-                self.tracker = Some(path.clone());
             }
             Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
                 let hunks = &landed.hunks;

@@ -140,7 +140,7 @@ fn says_of_findings(event: &Event) -> String {
         Event::PatchRefused { findings, why, .. } => format!("{}: {}", ids(findings), words::refused(why)),
         Event::DecisionPosted { decision } => format!("for {}: {}", decision.owner, decision.question),
         Event::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
-        Event::FileWritten { path } => path.clone(),
+        Event::FileWritten { path, .. } => path.clone(),
         Event::Warned { text } => text.clone(),
         _ => String::new(),
     }

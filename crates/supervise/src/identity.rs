@@ -104,8 +104,7 @@ impl FromStr for Identity {
     fn from_str(text: &str) -> Result<Self, ()> {
         let mut parts = text.trim().split('@');
         let mut next = || parts.next().and_then(|part| part.parse::<u64>().ok()).ok_or(());
-        // Earlier builds did not say which numbering they live in.
-        let (pid, started, numbering) = (next()?, next()?, next().unwrap_or(0));
+        let (pid, started, numbering) = (next()?, next()?, next()?);
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(())?;
         Ok(Identity { pid, started, numbering })
     }

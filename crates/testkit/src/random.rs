@@ -356,12 +356,9 @@ impl World for RandomWorld {
                 let requests = if written.file == OwnFile::Tracker { self.edits() } else { Vec::new() };
                 let aside = self.dice.percent(5).then(|| "plan-issues.edited-1.md".to_string());
                 Reply::Write(match requests.is_empty() {
-                    true => WriteOutcome::Written {
-                        file: written.file,
-                        path: "plan-issues.md".into(),
-                        aside,
-                        strange: Vec::new(),
-                    },
+                    true => {
+                        WriteOutcome::Written { path: "plan-issues.md".into(), aside, strange: Vec::new() }
+                    }
                     false => WriteOutcome::Edited { requests },
                 })
             }

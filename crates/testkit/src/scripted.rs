@@ -48,8 +48,7 @@ impl World for ScriptedWorld {
             return Performed::Reply(reply.clone());
         }
         match &ask.effect {
-            Effect::Write(written) => Performed::Reply(Reply::Write(WriteOutcome::Written {
-                file: written.file,
+            Effect::Write(_) => Performed::Reply(Reply::Write(WriteOutcome::Written {
                 path: format!("{}-issues.md", ask.key),
                 aside: None,
                 strange: Vec::new(),

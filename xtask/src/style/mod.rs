@@ -109,7 +109,7 @@ impl Style {
             ),
             (
                 "types whose name is one word",
-                format!("{:.0} %", share(&type_names, |name| is_one_word(name))),
+                format!("{:.0} %", share(&type_names, is_one_word)),
             ),
             ("mean length of an identifier", format!("{:.1}", self.mean_identifier())),
             ("doc comment lines per 100 lines of code", format!("{:.1}", per_hundred(docs, code))),

@@ -6,9 +6,9 @@ use anyhow::{Result, anyhow};
 
 use super::exceptions::Exceptions;
 use super::sizes::{self, TestFiles};
-use super::{texts, words};
+use super::{structure, texts, words};
 use crate::Breach;
-use crate::tree::Source;
+use crate::tree::{Source, Tree};
 
 fn source(path: &str, text: &str) -> Result<Source> {
     Source::parse(path, text.to_owned()).map_err(|breach| anyhow!("{breach}"))
@@ -336,5 +336,28 @@ fn tidy_looks_at_sources_texts_exceptions_and_arrows() -> Result<()> {
     for (found, start) in found.iter().zip(starts) {
         assert!(found.starts_with(start), "{found}");
     }
+    Ok(())
+}
+
+#[test]
+fn tuples_as_parameters_marks_and_large_circles_are_refused() -> Result<()> {
+    let files = [
+        ("crates/a/src/lib.rs", "mod one; mod two; mod three; mod four;"),
+        ("crates/a/src/one.rs", "use crate::two::Two; fn pair((a, b): (u8, u8)) {}"),
+        ("crates/a/src/two.rs", "use crate::three::Three;"),
+        ("crates/a/src/three.rs", "use crate::four::Four; fn next(host: Host) { host.patched(\"x\"); }"),
+        ("crates/a/src/four.rs", "use crate::one::One;"),
+        ("crates/testkit/src/lib.rs", "fn pair(pair: (u8, u8)) {}"),
+    ];
+    let sources = files.iter().map(|(path, text)| source(path, text)).collect::<Result<Vec<_>>>()?;
+    let tree = Tree { files: Vec::new(), sources, unreadable: Vec::new() };
+    assert_eq!(
+        shown(structure::check(&tree)),
+        [
+            "crates/a/src/one.rs:1: a parameter of `pair` is a tuple: make it a struct with field names, or several parameters",
+            "crates/a/src/three.rs:1: the mark `x` keeps journals of earlier builds alive, and none was released: change the format instead",
+            "crates/a/src/four.rs: 4 files need each other: move a type down or hand a value in (crates/a/src/four.rs, crates/a/src/one.rs, crates/a/src/three.rs, crates/a/src/two.rs)",
+        ]
+    );
     Ok(())
 }

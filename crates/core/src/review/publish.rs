@@ -25,9 +25,9 @@ impl Court {
             let file = OwnFile::Tracker;
             match host.perform(parent.child(name), WriteFile { file, text }).await? {
                 WriteOutcome::Edited { requests } => people::apply(host, self, requests),
-                WriteOutcome::Written { path, aside, strange, .. } => {
+                WriteOutcome::Written { path, aside, strange } => {
                     self.tracker_rev = rev;
-                    host.note(Event::FileWritten { path });
+                    host.note(Event::FileWritten { file, path });
                     if let Some(aside) = aside {
                         let what = if strange.is_empty() { "something" } else { &strange.join("; ") };
                         let text = format!(
@@ -74,7 +74,7 @@ impl Court {
         text.push('\n');
         let file = OwnFile::Metrics { unix_seconds: now.wall_ms / 1000 };
         match host.perform(parent.child("metrics"), WriteFile { file, text }).await? {
-            WriteOutcome::Written { path, .. } => host.note(Event::FileWritten { path }),
+            WriteOutcome::Written { path, .. } => host.note(Event::FileWritten { file, path }),
             // Nobody edits metrics: there is nothing in them to be taken in.
             WriteOutcome::Edited { .. } => {}
             WriteOutcome::Failed { fault } => {

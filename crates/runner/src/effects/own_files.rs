@@ -42,7 +42,7 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> WriteOutcome
             }
         }
         write_atomically(&path, text.as_bytes())?;
-        Ok(WriteOutcome::Written { file: *file, path: name.clone(), aside, strange })
+        Ok(WriteOutcome::Written { path: name.clone(), aside, strange })
     };
     match done() {
         Ok(reply) => reply,

@@ -159,8 +159,7 @@ impl World for Courtroom {
             Effect::Land(landing) => self.land(landing.by.as_str()),
             // Nobody has a session open.
             Effect::TakeIn(changed) => samples::taken_in(&changed.before, &self.document.text()),
-            Effect::Write(written) => Reply::Write(WriteOutcome::Written {
-                file: written.file,
+            Effect::Write(_) => Reply::Write(WriteOutcome::Written {
                 path: "plan-issues.md".into(),
                 aside: None,
                 strange: Vec::new(),

@@ -76,7 +76,7 @@ fn every_client_with_a_driver_is_a_driver_of_the_settings_and_can_be_launched_an
         for other in CLIENTS.iter().filter(|other| other.id != client.id) {
             let withheld = |name: &&str| launch.without.iter().any(|without| without == name);
             assert!(
-                other.variables.secrets.iter().all(|name| withheld(name)),
+                other.variables.secrets.iter().all(withheld),
                 "{} to {}",
                 other.id,
                 client.id
