@@ -107,10 +107,7 @@ impl Style {
                 "functions whose name is one word",
                 format!("{:.0} %", share(&function_names, |name| !name.contains('_'))),
             ),
-            (
-                "types whose name is one word",
-                format!("{:.0} %", share(&type_names, is_one_word)),
-            ),
+            ("types whose name is one word", format!("{:.0} %", share(&type_names, is_one_word))),
             ("mean length of an identifier", format!("{:.1}", self.mean_identifier())),
             ("doc comment lines per 100 lines of code", format!("{:.1}", per_hundred(docs, code))),
             ("plain comment lines per 100 lines of code", format!("{:.1}", per_hundred(comments, code))),

@@ -355,8 +355,10 @@ fn tuples_as_parameters_marks_and_large_circles_are_refused() -> Result<()> {
         shown(structure::check(&tree)),
         [
             "crates/a/src/one.rs:1: a parameter of `pair` is a tuple: make it a struct with field names, or several parameters",
-            "crates/a/src/three.rs:1: the mark `x` keeps journals of earlier builds alive, and none was released: change the format instead",
-            "crates/a/src/four.rs: 4 files need each other: move a type down or hand a value in (crates/a/src/four.rs, crates/a/src/one.rs, crates/a/src/three.rs, crates/a/src/two.rs)",
+            "crates/a/src/three.rs:1: the mark `x` keeps journals of earlier builds alive, and none was released: \
+             change the format instead",
+            "crates/a/src/four.rs: 4 files need each other: move a type down or hand a value in \
+             (crates/a/src/four.rs, crates/a/src/one.rs, crates/a/src/three.rs, crates/a/src/two.rs)",
         ]
     );
     Ok(())
