@@ -1,6 +1,7 @@
 //! A question that only a person answers. It waits in the journal, not in a process.
 
-use alloc::{string::String, vec, vec::Vec};
+use alloc::{string::String, vec::Vec};
+use core::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     files::{Patch, Stray},
     ids::{DecisionId, FindingId, Hash, Key},
+    level::words,
 };
 
 /// What a decision is about, which also says what its answers mean.
@@ -41,8 +43,62 @@ pub enum About {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
     /// What a person types.
-    pub key: String,
+    pub key: ChoiceKey,
     pub label: String,
+}
+
+/// The answers that decisions offer, in the words that people type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceKey {
+    Retry,
+    Uphold,
+    Approve,
+    Reject,
+    Dismiss,
+    Defer,
+    Keep,
+    Restore,
+    Fixers,
+    Accept,
+    More,
+    End,
+}
+
+words!(ChoiceKey {
+    Retry = "retry",
+    Uphold = "uphold",
+    Approve = "approve",
+    Reject = "reject",
+    Dismiss = "dismiss",
+    Defer = "defer",
+    Keep = "keep",
+    Restore = "restore",
+    Fixers = "fixers",
+    Accept = "accept",
+    More = "more",
+    End = "end",
+});
+
+impl ChoiceKey {
+    const ALL: [ChoiceKey; 12] = [
+        ChoiceKey::Retry,
+        ChoiceKey::Uphold,
+        ChoiceKey::Approve,
+        ChoiceKey::Reject,
+        ChoiceKey::Dismiss,
+        ChoiceKey::Defer,
+        ChoiceKey::Keep,
+        ChoiceKey::Restore,
+        ChoiceKey::Fixers,
+        ChoiceKey::Accept,
+        ChoiceKey::More,
+        ChoiceKey::End,
+    ];
+
+    pub fn parse(text: &str) -> Option<ChoiceKey> {
+        ChoiceKey::ALL.into_iter().find(|key| key.as_str() == text)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,14 +133,19 @@ impl Answer {
     pub fn is_withdrawn(&self) -> bool {
         self.choice == WITHDRAWN
     }
+
+    /// What was chosen; none: nothing that any decision offers.
+    pub fn key(&self) -> Option<ChoiceKey> {
+        ChoiceKey::parse(&self.choice)
+    }
 }
 
 impl Decision {
     pub fn blocked(id: DecisionId, finding: FindingId, question: String) -> Decision {
         let choices = choices(&[
-            ("retry", "let a fixer try once more, with your note if you give one"),
-            ("dismiss", "it is not an issue"),
-            ("defer", "it is one, but not now"),
+            (ChoiceKey::Retry, "let a fixer try once more, with your note if you give one"),
+            (ChoiceKey::Dismiss, "it is not an issue"),
+            (ChoiceKey::Defer, "it is one, but not now"),
         ]);
         Decision {
             id,
@@ -98,9 +159,9 @@ impl Decision {
 
     pub fn disputed(id: DecisionId, finding: FindingId, question: String) -> Decision {
         let choices = choices(&[
-            ("uphold", "it is an issue: let a fixer repair it"),
-            ("dismiss", "it is not an issue"),
-            ("defer", "it is one, but not now"),
+            (ChoiceKey::Uphold, "it is an issue: let a fixer repair it"),
+            (ChoiceKey::Dismiss, "it is not an issue"),
+            (ChoiceKey::Defer, "it is one, but not now"),
         ]);
         Decision {
             id,
@@ -121,10 +182,10 @@ impl Decision {
         question: String,
     ) -> Decision {
         let choices = choices(&[
-            ("approve", "let it land, if it still fits and the checks pass"),
-            ("reject", "let a fixer try once more, with your note if you give one"),
-            ("dismiss", "there is no issue"),
-            ("defer", "there is one, but not now"),
+            (ChoiceKey::Approve, "let it land, if it still fits and the checks pass"),
+            (ChoiceKey::Reject, "let a fixer try once more, with your note if you give one"),
+            (ChoiceKey::Dismiss, "there is no issue"),
+            (ChoiceKey::Defer, "there is one, but not now"),
         ]);
         let about =
             About::Patch { by: by.clone(), patch: patch.hash.clone(), diff: patch.diff.clone(), findings };
@@ -132,8 +193,8 @@ impl Decision {
     }
 
     pub fn strayed(id: DecisionId, strays: Vec<Stray>, question: String) -> Decision {
-        let keep = ("keep", "it was you, or it is fine as it is");
-        let restore = ("restore", "put back what was there; what is there now is kept aside");
+        let keep = (ChoiceKey::Keep, "it was you, or it is fine as it is");
+        let restore = (ChoiceKey::Restore, "put back what was there; what is there now is kept aside");
         // Nothing is offered that cannot be done.
         let choices = match strays.iter().any(|stray| stray.kept) {
             true => choices(&[keep, restore]),
@@ -145,8 +206,8 @@ impl Decision {
 
     pub fn confidence(id: DecisionId, question: String) -> Decision {
         let choices = choices(&[
-            ("accept", "it is good enough: end the run"),
-            ("more", "hold another round; without further signals it comes to the same"),
+            (ChoiceKey::Accept, "it is good enough: end the run"),
+            (ChoiceKey::More, "hold another round; without further signals it comes to the same"),
         ]);
         Decision {
             id,
@@ -160,24 +221,26 @@ impl Decision {
 
     pub fn session(id: DecisionId, findings: Vec<FindingId>, question: String) -> Decision {
         let choices = choices(&[
-            ("fixers", "do not wait for the session: let fixers repair what is open"),
-            ("accept", "defer what is open and end the run"),
+            (ChoiceKey::Fixers, "do not wait for the session: let fixers repair what is open"),
+            (ChoiceKey::Accept, "defer what is open and end the run"),
         ]);
         let owner = "whoever has the session open".into();
         Decision { id, about: About::Session { findings }, owner, question, choices, answer: None }
     }
 
     pub fn of_loop(id: DecisionId, question: String) -> Decision {
-        let choices =
-            choices(&[("more", "let it go on in its session, as often again"), ("end", "leave it as it is")]);
+        let choices = choices(&[
+            (ChoiceKey::More, "let it go on in its session, as often again"),
+            (ChoiceKey::End, "leave it as it is"),
+        ]);
         let owner = "whoever started the loop".into();
         Decision { id, about: About::Loop, owner, question, choices, answer: None }
     }
 
     pub fn limit(id: DecisionId, question: String) -> Decision {
         let choices = choices(&[
-            ("more", "go on: every limit is granted once more"),
-            ("accept", "defer what is open and end the run"),
+            (ChoiceKey::More, "go on: every limit is granted once more"),
+            (ChoiceKey::Accept, "defer what is open and end the run"),
         ]);
         Decision {
             id,
@@ -190,14 +253,10 @@ impl Decision {
     }
 
     pub fn allows(&self, choice: &str) -> bool {
-        self.choices.iter().any(|c| c.key == choice)
+        self.choices.iter().any(|offered| offered.key.as_str() == choice)
     }
 }
 
-fn choices(of: &[(&str, &str)]) -> Vec<Choice> {
-    let mut out = vec![];
-    for (key, label) in of {
-        out.push(Choice { key: (*key).into(), label: (*label).into() });
-    }
-    out
+fn choices(of: &[(ChoiceKey, &str)]) -> Vec<Choice> {
+    of.iter().map(|(key, label)| Choice { key: *key, label: (*label).into() }).collect()
 }

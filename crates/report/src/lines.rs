@@ -11,6 +11,7 @@ use std::{
 use tribunal_core::{
     brief::Task,
     decision::About,
+    decision::ChoiceKey,
     effect::{AskAgent, AwaitReset, Effect, Reply, Request},
     event::{Entry, Event, Summary},
     files::Refusal,
@@ -268,7 +269,7 @@ impl<W: Write> Lines<W> {
     /// A session that the person has open repairs, and no fixers.
     fn is_in_session(&self) -> bool {
         let over = self.view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
-        let over = over.into_iter().any(|answer| answer.choice == "fixers");
+        let over = over.into_iter().any(|answer| answer.key() == Some(ChoiceKey::Fixers));
         !over && self.view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
     }
 

@@ -294,7 +294,7 @@ pub fn decisions<'a>(waiting: impl IntoIterator<Item = &'a RunView>, screen: &Sc
             let _ = writeln!(out, "{name} for {}", clean(&decision.owner));
             let _ = writeln!(out, "{}", screen.wrap(2, &decision.question));
             for choice in &decision.choices {
-                let _ = writeln!(out, "  {:<8} {}", escaped(&choice.key), clean(&choice.label));
+                let _ = writeln!(out, "  {:<8} {}", choice.key.as_str(), clean(&choice.label));
             }
         }
     }

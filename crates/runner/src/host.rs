@@ -291,7 +291,7 @@ impl Host<'_> {
                 if let Request::Answer { decision, answer } = request {
                     remove_page(&self.world, decision);
                     let asked = self.journal.view().decisions.iter().find(|asked| asked.id == *decision);
-                    asked.into_iter().for_each(|asked| let_go(&self.world, asked, &answer.choice));
+                    asked.into_iter().for_each(|asked| let_go(&self.world, asked, answer));
                 }
             }
         }

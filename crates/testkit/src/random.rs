@@ -284,7 +284,7 @@ impl RandomWorld {
         for decision in std::mem::take(&mut self.open) {
             if self.dice.percent(self.temper.person_answers) {
                 // Some people type what is not offered.
-                let mut choices: Vec<String> = decision.choices.iter().map(|c| c.key.clone()).collect();
+                let mut choices: Vec<String> = decision.choices.iter().map(|c| c.key.to_string()).collect();
                 choices.push("nonsense".into());
                 let answer = Answer { choice: self.dice.pick(&choices).clone(), note: "because".into() };
                 if answer.choice == "nonsense" {

@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 
 use serde_json::json;
 use tribunal_core::{
-    decision::{About, Answer, Decision},
+    decision::{About, Answer, ChoiceKey, Decision},
     effect::Request,
     ids::{DecisionId, RunId},
     view::RunView,
@@ -49,7 +49,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             agent_session::not_the_judged_one(&store, run, context)?;
             let note = context.masker().mask(&arguments.note).into_owned();
             if decision.about == About::Loop {
-                let came = loops::answered(&project, run, choice == "more")?;
+                let came =
+                    loops::answered(&project, run, ChoiceKey::parse(&choice) == Some(ChoiceKey::More))?;
                 return told(context, &asked, &came);
             }
             let answer = Answer { choice, note };
@@ -126,9 +127,9 @@ fn show(context: &Context, project: &Project, asked: &Asked<'_>) -> Result<(), C
     }
     writeln!(out, "{} for {}", escaped(&format!("{run}.{}", decision.id)), escaped(&decision.owner))?;
     writeln!(out, "  {}", escaped(&decision.question))?;
-    let width = decision.choices.iter().map(|choice| choice.key.len()).max().unwrap_or(0);
+    let width = decision.choices.iter().map(|choice| choice.key.as_str().len()).max().unwrap_or(0);
     for choice in &decision.choices {
-        writeln!(out, "  {:<width$}  {}", choice.key, choice.label)?;
+        writeln!(out, "  {:<width$}  {}", choice.key.as_str(), choice.label)?;
     }
     writeln!(out, "next: tribunal decisions {} ANSWER", escaped(&format!("{run}.{}", decision.id)))?;
     Ok(())

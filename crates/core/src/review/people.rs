@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use crate::{
-    decision::{About, Answer, Decision},
+    decision::{About, Answer, ChoiceKey, Decision},
     effect::{PostDecision, PostOutcome, ReadInbox, Remark, Request, WaitForUser},
     event::Event,
     finding::{Cause, Deferral, Dismissal, Status, Transition},
@@ -120,14 +120,14 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
     if !answer.note.is_empty() {
         remember(host, court, Remark::new(answer.note.clone()));
     }
-    match (about, answer.choice.as_str()) {
-        (About::Blocked { finding }, "retry") => retry(host, court, finding),
-        (About::Disputed { finding }, "uphold") => {
+    match (about, answer.key()) {
+        (About::Blocked { finding }, Some(ChoiceKey::Retry)) => retry(host, court, finding),
+        (About::Disputed { finding }, Some(ChoiceKey::Uphold)) => {
             court.accepted = false;
             court.iteration = 0;
             court.move_to(host, finding, by_user(Status::Open, "a person upholds it"));
         }
-        (About::Blocked { finding } | About::Disputed { finding }, "dismiss") => {
+        (About::Blocked { finding } | About::Disputed { finding }, Some(ChoiceKey::Dismiss)) => {
             let to = Status::Dismissed { why: Dismissal::Person };
             court.move_to(host, finding, by_user(to, &because(&answer)));
             court.look_again_at_the_pass();
@@ -137,21 +137,23 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
             court.move_to(host, finding, by_user(to, &because(&answer)));
         }
         (About::Patch { findings, .. }, _) => judged(host, court, id, findings, &answer),
-        (About::Strayed { strays }, choice) => court.strays.answered(strays, choice == "restore"),
-        (About::Session { .. }, "fixers") => {
+        (About::Strayed { strays }, choice) => {
+            court.strays.answered(strays, choice == Some(ChoiceKey::Restore))
+        }
+        (About::Session { .. }, Some(ChoiceKey::Fixers)) => {
             court.accepted = false;
             court.iteration = 0;
             court.session_over = true;
         }
         // No review asks about loops.
         (About::Loop, _) => {}
-        (About::Confidence, "more") => {
+        (About::Confidence, Some(ChoiceKey::More)) => {
             court.accepted = false;
             court.held_for_confidence = true;
             court.last_pass.dry = false;
             court.spent.grants += 1;
         }
-        (About::Limit, "more") => {
+        (About::Limit, Some(ChoiceKey::More)) => {
             court.accepted = false;
             court.spent.failing.clear();
             court.spent.grants += 1;
@@ -184,19 +186,21 @@ pub(super) fn withdraw(host: &dyn Host, court: &mut Court) {
 
 /// What a person says of a patch.
 fn judged(host: &dyn Host, court: &mut Court, id: &DecisionId, findings: Vec<FindingId>, answer: &Answer) {
-    let choice = answer.choice.as_str();
+    let choice = answer.key();
     let (to, note) = match choice {
-        "approve" => (Status::Assigned, String::from("a person approved its patch")),
-        "reject" => (Status::Open, format!("a person rejected its patch: {}", because(answer))),
-        "dismiss" => (Status::Dismissed { why: Dismissal::Person }, because(answer)),
+        Some(ChoiceKey::Approve) => (Status::Assigned, String::from("a person approved its patch")),
+        Some(ChoiceKey::Reject) => {
+            (Status::Open, format!("a person rejected its patch: {}", because(answer)))
+        }
+        Some(ChoiceKey::Dismiss) => (Status::Dismissed { why: Dismissal::Person }, because(answer)),
         _ => (Status::Deferred { why: Deferral::Person }, because(answer)),
     };
-    if choice == "approve" {
+    if choice == Some(ChoiceKey::Approve) {
         court.pending.iter_mut().filter(|pending| pending.decision == *id).for_each(|it| it.approved = true);
     } else {
         court.pending.retain(|pending| pending.decision != *id);
     }
-    if matches!(choice, "approve" | "reject") {
+    if matches!(choice, Some(ChoiceKey::Approve | ChoiceKey::Reject)) {
         court.accepted = false;
         court.iteration = 0;
     }

@@ -4,7 +4,7 @@
 
 use tribunal_core::{
     brief::{Disputed, Task},
-    decision::About,
+    decision::{About, ChoiceKey},
     effect::{AskAgent, AskOutcome, Effect, OwnFile, Reply},
     event::{Entry, Event},
     ids::{FindingId, Key},
@@ -244,6 +244,6 @@ impl Board {
     pub(super) fn shares(&self) -> u64 {
         let decisions = self.view.decisions.iter().filter(|decision| decision.about == About::Limit);
         let granted = decisions.filter_map(|decision| decision.answer.as_ref());
-        1 + granted.filter(|answer| answer.choice == "more").count() as u64
+        1 + granted.filter(|answer| answer.key() == Some(ChoiceKey::More)).count() as u64
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 use tribunal_core::{
-    decision::{About, Answer, Decision},
+    decision::{About, Answer, ChoiceKey, Decision},
     effect::{PostOutcome, Request},
     ids::{DecisionId, Hash, RunId},
     settings::Settings,
@@ -143,8 +143,9 @@ pub(crate) fn unusable_answers(
 }
 
 /// What a person did not approve need not be kept.
-pub(crate) fn let_go(world: &World, decision: &Decision, choice: &str) {
-    if let (About::Patch { by, patch, .. }, false) = (&decision.about, choice == "approve")
+pub(crate) fn let_go(world: &World, decision: &Decision, answer: &Answer) {
+    if let (About::Patch { by, patch, .. }, false) =
+        (&decision.about, answer.key() == Some(ChoiceKey::Approve))
         && let Some(copy) = land::find_copy(&world.project.desk(&world.run, by), patch)
     {
         copies::release(copy.folder());

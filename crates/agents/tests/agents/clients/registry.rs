@@ -75,12 +75,7 @@ fn every_client_with_a_driver_is_a_driver_of_the_settings_and_can_be_launched_an
         assert_eq!(launch.program, client.program);
         for other in CLIENTS.iter().filter(|other| other.id != client.id) {
             let withheld = |name: &&str| launch.without.iter().any(|without| without == name);
-            assert!(
-                other.variables.secrets.iter().all(withheld),
-                "{} to {}",
-                other.id,
-                client.id
-            );
+            assert!(other.variables.secrets.iter().all(withheld), "{} to {}", other.id, client.id);
         }
         assert!(!launch.without.iter().any(|name| client.variables.secrets.contains(&name.as_str())));
         let finished = Finished { code: Some(1), stdout: "", stderr: "no", clock: &clock, talk: Talk::New };
