@@ -23,7 +23,7 @@ use crate::{
     ids::{AgentName, DecisionId, FindingId, Hash, Key, RunId},
     level::{Level, Role},
     limits::{Cost, Left, Usage},
-    reason::{Ending, Outcome, Reason},
+    reason::{Outcome, Reason},
     session::event::SessionEvent,
     settings::Settings,
     stamp::Stamp,
@@ -286,10 +286,4 @@ pub struct Summary {
     /// Halted by a limit: what the others would still have allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Left>,
-}
-
-impl Summary {
-    pub fn ending(&self) -> Ending {
-        Ending { reason: self.reason, detail: self.detail.clone(), left: self.left.clone() }
-    }
 }

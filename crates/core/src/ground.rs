@@ -132,11 +132,6 @@ impl<'a> Ground<'a> {
         words.any(|word| touched.iter().any(|one| one.symbols.iter().any(|symbol| symbol == word)))
     }
 
-    /// The place of a claim's evidence, or why there is none.
-    pub fn place(&self, raised: &Raised) -> Result<Place, String> {
-        self.find(raised).map(|found| found.place)
-    }
-
     /// Whether the evidence still stands.
     pub fn holds(&self, evidence: &Evidence) -> bool {
         match evidence {
@@ -364,7 +359,7 @@ mod tests {
 
     fn place(evidence: Evidence, line: Option<u32>, section: Option<&str>) -> Result<(u32, u32), String> {
         let ground = Ground::new("a.md", TEXT, section).unwrap();
-        ground.place(&raised(evidence, line)).map(|p| (p.line, p.end_line))
+        ground.find(&raised(evidence, line)).map(|found| (found.place.line, found.place.end_line))
     }
 
     fn quote(text: &str) -> Evidence {
@@ -397,7 +392,7 @@ mod tests {
     #[test]
     fn line_ends_do_not_matter() {
         let ground = Ground::new("a.md", "one\r\ntwo\r\nthree\r\n", None).unwrap();
-        let place = ground.place(&raised(quote("two\nthree"), None)).unwrap();
+        let place = ground.find(&raised(quote("two\nthree"), None)).unwrap().place;
         assert_eq!((place.line, place.end_line), (2, 3));
     }
 

@@ -74,7 +74,7 @@ fn recorded(sandbox: &Sandbox) -> BTreeSet<String> {
     let events = sandbox.events(&["log", &run]);
     let replies = events
         .iter()
-        .filter(|event| event["kind"] == "effect_finished" && event["reply"]["reply"] == "agent");
+        .filter(|event| event["kind"] == "effect_finished" && event["reply"]["outcome"] == "answered");
     replies.map(|event| event["key"].as_str().unwrap().to_string()).collect()
 }
 

@@ -105,7 +105,7 @@ fn judge(client: Client, row: &Row) -> Option<String> {
 /// All faults of agents in the last run.
 fn faults(bench: &Bench) -> Vec<Value> {
     let journal = bench.journal();
-    let failed = journal.iter().filter(|entry| entry["reply"]["reply"] == "failed");
+    let failed = journal.iter().filter(|entry| entry["reply"]["outcome"] == "failed");
     failed.map(|entry| entry["reply"].clone()).collect()
 }
 
