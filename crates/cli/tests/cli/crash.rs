@@ -114,6 +114,7 @@ fn killed_at_any_instant_the_review_comes_to_the_same_end() {
     let output = review(&sandbox, &["review", PRD, "--json"], "");
     assert!(output.status.success(), "{output:?}");
     let reference = result(&sandbox);
+    assert!(recorded(&sandbox).len() > 10, "the journal's answers are found");
     let events = sandbox.events(&["log", &sandbox.last_run()]);
     let mut points = Vec::new();
     for event in &events {
