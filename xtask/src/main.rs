@@ -11,7 +11,6 @@ mod fuzz;
 mod scratch;
 
 use std::ffi::OsString;
-use std::io::Seek as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -155,57 +154,20 @@ fn style(arguments: &[OsString]) -> Result<u8> {
     Ok(0)
 }
 
-const LINTS: [&str; 7] = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-
 fn test(arguments: &[OsString]) -> Result<u8> {
     let mut code = step("tidy", || tidy(&[]))?;
     if code == 0 {
         code = tool_step(&["fmt", "--all", "--check"])?;
     }
-    if code != 0 {
-        return Ok(code);
+    if code == 0 {
+        code = tool_step(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     }
-    let fixed = ["test", "--workspace", "--locked"].map(OsString::from);
-    let scratch = scratch::in_memory();
-    let run = || command_step(&[&fixed, arguments].concat(), &mut test_cargo(scratch.as_ref()));
-    if arguments.is_empty() {
-        let code = cargo_step(&[&fixed[..], &["--no-run".into()]].concat())?;
-        return if code == 0 { beside_lints(run) } else { Ok(code) };
+    if code == 0 {
+        let fixed = ["test", "--workspace", "--locked"].map(OsString::from);
+        let scratch = scratch::in_memory();
+        code = command_step(&[&fixed, arguments].concat(), &mut test_cargo(scratch.as_ref()))?;
     }
-    match tool_step(&LINTS)? {
-        0 => run(),
-        code => Ok(code),
-    }
-}
-
-/// Runs the tests while clippy works: they wait for processes and disks much of the time, and clippy builds nothing that
-/// they need. What clippy says is told after them, in one piece.
-fn beside_lints(tests: impl FnOnce() -> Result<u8>) -> Result<u8> {
-    if !has_tool("clippy") {
-        return tests();
-    }
-    let mut said = tempfile::tempfile().context("no temporary file for what clippy says")?;
-    // In a folder of its own: otherwise the tests would wait for clippy to leave the one that they are started from.
-    let folder = xtask::root().join("target").join("lints");
-    let child = cargo()
-        .args(LINTS)
-        .env("CARGO_TARGET_DIR", folder)
-        .stdout(said.try_clone()?)
-        .stderr(said.try_clone()?)
-        .spawn();
-    let mut child = child.context("cannot start cargo")?;
-    let tested = tests();
-    let status = child.wait().context("clippy was lost")?;
-    let tested = tested?;
-    eprintln!("==> cargo {}, beside the tests", LINTS.join(" "));
-    if status.success() {
-        eprintln!("    ok");
-        return Ok(tested);
-    }
-    said.rewind()?;
-    std::io::copy(&mut said, &mut std::io::stderr())?;
-    eprintln!("    failed: cargo {}", LINTS.join(" "));
-    Ok(if tested == 0 { FAILED } else { tested })
+    Ok(code)
 }
 
 fn court(arguments: &[OsString]) -> Result<u8> {
@@ -220,20 +182,12 @@ fn court(arguments: &[OsString]) -> Result<u8> {
 /// A step with a part of cargo that is installed separately, and left out where it is not.
 fn tool_step(arguments: &[&str]) -> Result<u8> {
     let tool = arguments.first().copied().unwrap_or_default();
-    if !has_tool(tool) {
+    let version = cargo().args([tool, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !version.is_ok_and(|status| status.success()) {
+        eprintln!("==> cargo {tool} is not installed: left out (rustup component add rustfmt clippy)");
         return Ok(0);
     }
     cargo_step(&arguments.iter().map(OsString::from).collect::<Vec<_>>())
-}
-
-/// Whether a part of cargo is installed; says so where it is not.
-fn has_tool(tool: &str) -> bool {
-    let version = cargo().args([tool, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let there = version.is_ok_and(|status| status.success());
-    if !there {
-        eprintln!("==> cargo {tool} is not installed: left out (rustup component add rustfmt clippy)");
-    }
-    there
 }
 
 fn cargo_step(arguments: &[OsString]) -> Result<u8> {
