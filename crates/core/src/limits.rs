@@ -272,14 +272,14 @@ pub struct Left {
 
 /// How far a review has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progressed {
+pub struct ReviewProgress {
     pub rounds: u32,
     /// In the last round.
     pub iterations: u32,
 }
 
 impl Left {
-    pub fn of(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32, done: Progressed) -> Left {
+    pub fn of(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32, done: ReviewProgress) -> Left {
         let shares = spent.shares();
         let many = u64::from(shares);
         Left {
@@ -406,7 +406,8 @@ mod tests {
     #[test]
     fn what_is_left_of_each_limit_counts_grants_and_never_falls_below_nothing() {
         let spent = Spent { cost: Cost::of(6.5), uncosted_tokens: 10, grants: 1, ..Spent::default() };
-        let left = Left::of(&Limits::default(), &spent, 60_000, 200, Progressed { rounds: 4, iterations: 3 });
+        let left =
+            Left::of(&Limits::default(), &spent, 60_000, 200, ReviewProgress { rounds: 4, iterations: 3 });
         assert_eq!((left.rounds, left.fix_iterations, left.failures), (2, 0, 5));
         assert_eq!((left.seconds, left.findings), (4 * 3600 - 60, 0));
         assert_eq!((left.cost, left.tokens), (Cost::of(3.5), 1_999_990));

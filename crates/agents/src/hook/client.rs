@@ -88,8 +88,11 @@ mod tests {
             assert_eq!(client.word().parse(), Ok(client));
         }
         assert_eq!("claude".parse(), Ok(hook_client("claude-code")));
-        let client = "nobody".parse::<HookClient>().unwrap_err();
-        assert_eq!(client, format!("there is no client `nobody`, only {}", HookClient::words().join(", ")));
+        let client = "unknown-client".parse::<HookClient>().unwrap_err();
+        assert_eq!(
+            client,
+            format!("there is no client `unknown-client`, only {}", HookClient::words().join(", "))
+        );
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(super) fn company(
     if let Some(complaint) = read::complaint(&problems(effective, &typed.agents)) {
         return Err(complaint);
     }
-    let selection = Selection::of(effective, typed);
+    let selection = Selection::from_settings(effective, typed);
     let named = typed.agents.used.clone().unwrap_or_default();
     let Used { names: used, chosen } = match named.is_empty() {
         true => unnamed(effective, &selection, wishes, root)?,

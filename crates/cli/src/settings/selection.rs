@@ -60,7 +60,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    pub fn of(effective: &Effective, typed: &TypedSettings) -> Selection {
+    pub fn from_settings(effective: &Effective, typed: &TypedSettings) -> Selection {
         let (tier, fixer_model) = (typed.run.tier, typed.agents.fixer_model.clone());
         let alone = effective.origin("agents.use").is_some_and(|origin| origin.layer == Layer::Flags);
         let choice = |job| if alone { Choice::default() } else { choice(effective, job, tier) };

@@ -74,9 +74,9 @@ pub(super) struct WaitedFor {
 #[derive(Debug)]
 enum NextAsk {
     /// The task is asked for once more, under this key.
-    Under(Key),
+    Ask(Key),
     /// The consultation is over.
-    Over,
+    Done,
 }
 
 impl Consulted {
@@ -111,7 +111,7 @@ pub(super) async fn consult(
         task,
     };
     let mut next = asking.known_limit(key.clone()).await?;
-    while let NextAsk::Under(key) = next {
+    while let NextAsk::Ask(key) = next {
         // Any further try is a step like any other: what is used up is used up.
         let further = !asking.came.usages.is_empty();
         let limits = &host.settings().limits;
@@ -178,11 +178,11 @@ impl Asking<'_> {
             self.came.recovered = self.came.fault.take().is_some();
             self.came.replies.push(Answered { key, reply });
         }
-        let Some(wrong) = wrong.filter(|_| !self.asked_again) else { return NextAsk::Over };
+        let Some(wrong) = wrong.filter(|_| !self.asked_again) else { return NextAsk::Done };
         self.asked_again = true;
         self.task.brief.correction = wrong;
         self.task.session = session.filter(|session| self.may_go_on(session));
-        NextAsk::Under(self.key.second_try())
+        NextAsk::Ask(self.key.second_try())
     }
 
     /// A fixer works in a new copy each time; what it did in the last one is not there.
@@ -195,7 +195,7 @@ impl Asking<'_> {
         if !fault.is_environment() && self.task.session.take().is_some() {
             // The client may have forgotten the talk: it is begun anew, with all that there is to say.
             self.came.fault = Some(fault);
-            return Ok(NextAsk::Under(self.key.new_session()));
+            return Ok(NextAsk::Ask(self.key.new_session()));
         }
         let fault = self.broken(&fault).unwrap_or(fault);
         let agent = self.task.agent.clone();
@@ -208,10 +208,10 @@ impl Asking<'_> {
         self.spent.tried(&agent, tried);
         self.came.fault = Some(fault.clone());
         match fault.rule() {
-            Rule::Stop => Ok(NextAsk::Over),
+            Rule::Stop => Ok(NextAsk::Done),
             Rule::Wait => self.limited(&fault).await,
             Rule::Retry | Rule::RetryThenFallBack if !self.asked_again => self.retry().await,
-            Rule::Retry => Ok(NextAsk::Over),
+            Rule::Retry => Ok(NextAsk::Done),
             Rule::RetryThenFallBack | Rule::FallBack => self.go_on(&fault).await,
         }
     }
@@ -238,7 +238,7 @@ impl Asking<'_> {
         let ms = pause_ms(self.host, &self.spent);
         self.came.paused_ms += ms;
         self.host.perform(self.key.pause(), Sleep { ms }).await?;
-        Ok(NextAsk::Under(self.key.second_try()))
+        Ok(NextAsk::Ask(self.key.second_try()))
     }
 
     fn hand_to(&mut self, other: AgentName) {
@@ -278,7 +278,7 @@ impl Asking<'_> {
     async fn known_limit(&mut self, key: Key) -> Result<NextAsk, Parked> {
         let Stamp { wall_ms: now, .. } = self.host.now();
         let until = self.spent.limited.get(&self.task.agent).copied().filter(|until| *until > now);
-        let Some(until_ms) = until else { return Ok(NextAsk::Under(key)) };
+        let Some(until_ms) = until else { return Ok(NextAsk::Ask(key)) };
         let detail = format!("agent `{}` is at its usage limit", self.task.agent);
         let fault = Fault::new(FaultKind::Limited { until_ms: Some(until_ms) }, detail);
         self.came.fault = Some(fault.clone());
@@ -287,7 +287,7 @@ impl Asking<'_> {
 
     /// It may be asked again later: another one is asked now, or it is waited for.
     async fn limited(&mut self, fault: &Fault) -> Result<NextAsk, Parked> {
-        let FaultKind::Limited { until_ms } = fault.kind else { return Ok(NextAsk::Over) };
+        let FaultKind::Limited { until_ms } = fault.kind else { return Ok(NextAsk::Done) };
         let now_ms = self.host.now().wall_ms;
         let guess = (SHORTEST_WAIT_MS << self.waits.min(10)).min(LONGEST_WAIT_MS);
         // A time that has passed already says nothing.
@@ -304,14 +304,14 @@ impl Asking<'_> {
     /// Another one, or whoever of those asked here is free first.
     async fn go_on(&mut self, fault: &Fault) -> Result<NextAsk, Parked> {
         if let Some(key) = self.fall_back(fault) {
-            return Ok(NextAsk::Under(key));
+            return Ok(NextAsk::Ask(key));
         }
         let limited = self.came.limited.iter().filter_map(|LimitedAgent { agent, .. }| {
             self.spent.limited.get(agent).map(|until_ms| (*until_ms, agent.clone()))
         });
         match limited.min() {
             Some((until_ms, agent)) => self.wait_for(agent, until_ms, fault).await,
-            None => Ok(NextAsk::Over),
+            None => Ok(NextAsk::Done),
         }
     }
 
@@ -323,7 +323,7 @@ impl Asking<'_> {
             let until = Stamp { wall_ms: until_ms, awake_ms: 0 }.utc();
             let detail = format!("{}; {agent} may be asked again at {until} UTC", fault.detail);
             self.came.fault = Some(Fault::new(fault.kind.clone(), detail));
-            return Ok(NextAsk::Over);
+            return Ok(NextAsk::Done);
         }
         self.waits += 1;
         let until_ms = until_ms.saturating_add(MARGIN_MS);
@@ -336,7 +336,7 @@ impl Asking<'_> {
         if agent != self.task.agent {
             self.hand_to(agent);
         }
-        Ok(NextAsk::Under(self.key.after_wait(self.waits)))
+        Ok(NextAsk::Ask(self.key.after_wait(self.waits)))
     }
 }
 

@@ -177,7 +177,7 @@ async fn refuse(
     findings: Vec<FindingId>,
     why: Refusal,
 ) -> Result<(), Parked> {
-    let (cause, note) = (cause_of(&why), refusal(&why));
+    let (cause, note) = (refusal_cause(&why), refusal(&why));
     let conflicts = |court: &Court, id: FindingId| {
         court.finding(id).is_some_and(|f| f.history.iter().any(|step| step.cause == Cause::PatchConflict))
     };
@@ -196,7 +196,7 @@ async fn refuse(
 }
 
 /// Why the findings of a refused patch are open again.
-pub(super) fn cause_of(why: &Refusal) -> Cause {
+pub(super) fn refusal_cause(why: &Refusal) -> Cause {
     match why {
         Refusal::Conflict { .. } => Cause::PatchConflict,
         Refusal::Outside { .. } | Refusal::Check { .. } | Refusal::Gutted { .. } | Refusal::Lost { .. } => {

@@ -10,7 +10,7 @@ use crate::{
     event::Event,
     host::{Host, Parked, boundary},
     ids::Key,
-    limits::{Left, Progressed, guard},
+    limits::{Left, ReviewProgress, guard},
     reason::{Ending, Outcome, Reason},
 };
 
@@ -124,7 +124,7 @@ async fn close(
 ) -> Result<Stage, Parked> {
     let key = Key::end();
     if ending.reason.outcome() == Some(Outcome::Halted) {
-        let progressed = Progressed { rounds: court.round, iterations: court.iteration };
+        let progressed = ReviewProgress { rounds: court.round, iterations: court.iteration };
         let limits = &host.settings().limits;
         ending.left = Some(Left::of(limits, &court.spent, host.now().awake_ms, court.valid(), progressed));
     }

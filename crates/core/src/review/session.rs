@@ -17,7 +17,7 @@ use crate::{
     review::{
         Court,
         frozen::freeze,
-        land::{cause_of, refusal, verify},
+        land::{refusal, refusal_cause, verify},
         next::trigger_of_fixes,
         people,
         stage::StageExit,
@@ -133,7 +133,7 @@ async fn take_in(
             Ok(Came::Untouched)
         }
         LandOutcome::Refused { why } => {
-            let (cause, note) = (cause_of(&why), refusal(&why));
+            let (cause, note) = (refusal_cause(&why), refusal(&why));
             host.note(Event::PatchRefused { key: by, findings: held.clone(), why });
             court.reopen(host, &held, cause, &note);
             Ok(Came::Judged)

@@ -388,6 +388,21 @@ fn who_says_both_blocked_and_fixed_is_blocked() {
 }
 
 #[test]
+fn a_question_whose_file_cannot_be_written_is_warned_about_and_still_waits() {
+    let world = happy()
+        .on("round-1/fix-1/fix/1", fixes(vec![(F1, Said::Blocked)], false))
+        .on("round-1/fix-1/fix/1/ask-F1", samples::failed_as(EffectKind::Post))
+        .on("round-2/freeze", frozen(&flawed_text(1)));
+    let (life, view, trial) = live(one_iteration(), world);
+    assert_eq!(reason(&life), Reason::Blocked);
+    assert_eq!(view.waiting().map(|decision| decision.id.as_str()).collect::<Vec<_>>(), ["D1"]);
+    let warned = trial.journal.iter().any(|entry| {
+        matches!(&entry.event, Event::Warned { text } if text == "the file of D1 was not written: the disk is full")
+    });
+    assert!(warned, "{:?}", trial.journal);
+}
+
+#[test]
 fn an_unreadable_answer_is_asked_for_once_more_and_a_failed_task_tried_once_more() {
     for first in [unreadable(), failed(FaultKind::Exited { code: 1 })] {
         let world = happy()

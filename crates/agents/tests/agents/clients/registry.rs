@@ -49,7 +49,7 @@ fn a_row_has_a_name_of_its_own_and_at_least_one_side() {
             client.id
         );
     }
-    assert_eq!(clients::canonical("nobody"), "nobody");
+    assert_eq!(clients::canonical("unknown-client"), "unknown-client");
 }
 
 #[test]
@@ -85,16 +85,16 @@ fn every_client_with_a_driver_is_a_driver_of_the_settings_and_can_be_launched_an
 
 #[test]
 fn a_client_that_is_not_known_is_an_error_and_never_another_one() {
-    let unknown = DrivenAgent::new(agent("nobody")).unwrap_err();
-    assert_eq!(unknown, UnknownClient { id: "nobody".into() });
+    let unknown = DrivenAgent::new(agent("unknown-client")).unwrap_err();
+    assert_eq!(unknown, UnknownClient { id: "unknown-client".into() });
     let known = AGENT_CLIENT_IDS.join(", ");
-    assert_eq!(unknown.to_string(), format!("there is no client `nobody` here, only {known}"));
+    assert_eq!(unknown.to_string(), format!("there is no client `unknown-client` here, only {known}"));
     // Nor one that has no driver, nor one by another name for it: journals have ids.
     let without_driver = CLIENTS.iter().filter(|client| client.agent.is_none()).map(|client| client.id);
     for id in without_driver.chain(["claude", ""]) {
         assert!(DrivenAgent::new(agent(id)).is_err(), "{id}");
     }
-    let journal = json!({"name": "mine", "driver": "client", "client": "nobody", "model": "m"});
+    let journal = json!({"name": "mine", "driver": "client", "client": "unknown-client", "model": "m"});
     let spec: AgentSpec = serde_json::from_value(journal.clone()).unwrap();
     assert_eq!(serde_json::to_value(&spec).unwrap(), journal);
     assert!(DrivenAgent::new(spec).is_err());
