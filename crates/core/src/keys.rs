@@ -1,7 +1,8 @@
-//! The keys of effects, built and taken apart here and nowhere else.
+//! The keys of effects whose meaning is read back: built here and taken apart here.
 //!
-//! A key is a path of names, for instance `round-2/fix-1/fix/3/again`. Workflows build keys from the constructors below;
-//! whoever needs to know what a key belongs to (reports, landings) asks the readers below, never its text.
+//! A key is a path of names, for instance `round-2/fix-1/fix/3/again`. Whoever needs to know what a key belongs to (reports,
+//! landings) asks the readers below, never its text. A name that is never read back (`inbox`, `tracker`, `ask-F3`) is given where it is
+//! asked for, with [`Key::child`].
 //!
 //! | key | what it names |
 //! | --- | --- |
