@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz [--seconds N | --runs N] [TARGET…]`: random bytes against everything that reads files or answers of others.
+//! `cargo xtask fuzz [--seconds N | --runs N | --build-only] [TARGET…]`: random bytes against every reader of files and answers.
 //!
 //! libFuzzer, on the toolchain that builds everything else: the coverage it steers by comes from a pass of the compiler that can
 //! be asked for by flags. No sanitizer watches memory, since there is no `unsafe` in what is read; a panic, a hang, too much
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
     let built = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let folder = xtask::root().join(built).join("fuzz");
     let code = step("build the fuzz targets", || build(&triple, &folder))?;
-    if code != 0 {
+    if code != 0 || wish.build_only {
         return Ok(code);
     }
     let length = match wish.length {
@@ -85,11 +85,12 @@ enum Length {
 struct Wish {
     length: Length,
     targets: Vec<String>,
+    build_only: bool,
 }
 
 impl Wish {
     fn read(arguments: &[OsString]) -> Result<Wish, String> {
-        let mut wish = Wish { length: Length::Seconds(SECONDS), targets: Vec::new() };
+        let mut wish = Wish { length: Length::Seconds(SECONDS), targets: Vec::new(), build_only: false };
         let mut words = arguments.iter().map(|argument| argument.to_string_lossy());
         while let Some(word) = words.next() {
             if word == "--seconds" || word == "--runs" {
@@ -98,11 +99,13 @@ impl Wish {
                 let number =
                     number.ok_or_else(|| format!("{word} takes a number for each target, from 1"))?;
                 wish.length = if word == "--runs" { Length::Runs(number) } else { Length::Seconds(number) };
+            } else if word == "--build-only" {
+                wish.build_only = true;
             } else if TARGETS.contains(&word.as_ref()) {
                 wish.targets.push(word.into_owned());
             } else {
                 return Err(format!(
-                    "there is no `{word}`, only --seconds N, --runs N and targets: {}",
+                    "there is no `{word}`, only --seconds N, --runs N, --build-only and targets: {}",
                     TARGETS.join(", ")
                 ));
             }
@@ -230,6 +233,7 @@ mod tests {
         assert_eq!(words(&[]), Ok((Length::Seconds(SECONDS), TARGETS.len())));
         assert_eq!(words(&["--seconds", "3", "menu", "story"]), Ok((Length::Seconds(3), 2)));
         assert_eq!(words(&["--runs", "9", "menu"]), Ok((Length::Runs(9), 1)));
+        assert_eq!(words(&["--build-only"]), Ok((Length::Seconds(SECONDS), TARGETS.len())));
         for wrong in
             [&["--seconds"][..], &["--runs", "0"], &["--seconds", "0"], &["--seconds", "x"], &["menus"]]
         {

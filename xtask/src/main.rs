@@ -65,7 +65,7 @@ const COMMANDS: &[Chore] = &[
     },
     Chore {
         name: "fuzz",
-        about: "random bytes against everything that reads files and answers; --seconds N or --runs N for each target, names of some",
+        about: "random bytes against every reader of files and answers: --seconds N or --runs N, --build-only, names of some",
         run: fuzz::run,
     },
     Chore { name: "help", about: "this list", run: help },

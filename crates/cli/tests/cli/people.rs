@@ -130,6 +130,19 @@ fn an_answer_may_be_written_into_the_decision_s_file() {
 }
 
 #[test]
+fn a_decision_whose_file_cannot_be_written_is_warned_about_and_answered_by_id() {
+    let sandbox = Sandbox::scripted(BLOCKED);
+    sandbox.write(".tribunal/awaiting-human", "not a folder\n");
+    let ran = sandbox.run(&["review", "plan.md"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.err);
+    assert!(ran.err.contains("[W] the file of D1 was not written: "), "{}", ran.err);
+    assert_eq!(sandbox.read(".tribunal/awaiting-human"), "not a folder\n");
+    assert_eq!(sandbox.run(&["decisions", "D1", "dismiss"]).code, Some(0));
+    let ran = sandbox.run(&["resume"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+}
+
+#[test]
 fn what_is_no_answer_stays_in_its_file_and_is_pointed_out() {
     let sandbox = waiting();
     let file = format!(".tribunal/awaiting-human/{}.D1.yaml", sandbox.last_run());

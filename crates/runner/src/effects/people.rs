@@ -30,9 +30,11 @@ fn page_path(project: &Project, settings: &Settings, run: &RunId, decision: &Dec
 
 pub(super) fn post(world: &World, decision: &Decision) -> PostOutcome {
     let path = page_path(&world.project, &world.settings, &world.run, &decision.id);
-    // Asked for again after a kill: somebody may have answered meanwhile.
-    if !matches!(read(&path, decision), Written::Nothing) {
-        return PostOutcome::Posted;
+    // After a kill the same decision is posted again, and a user may have answered in its file meanwhile: their text stays.
+    match read(&path, decision) {
+        Written::Nothing => {}
+        Written::Answer(_) | Written::Unusable(_) => return PostOutcome::Posted,
+        Written::Unreadable(cause) => return world_fault(format!("{}: {cause}", path.display())).into(),
     }
     if let Some(there) = world.project.leads_out(&path) {
         return world_fault(format!("{} leads out of the project, to {}", path.display(), there.display()))
@@ -87,15 +89,17 @@ struct Page {
 enum Written {
     Nothing,
     Answer(Answer),
-    /// Kept, and pointed out.
+    /// Text that is no answer to this decision. It is kept and pointed out to the user.
     Unusable(String),
+    /// The file is there, or its folder is none, and it cannot be read.
+    Unreadable(io::Error),
 }
 
 fn read(path: &Path, decision: &Decision) -> Written {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Written::Nothing,
-        Err(cause) => return Written::Unusable(cause.to_string()),
+        Err(cause) => return Written::Unreadable(cause),
     };
     let page: Page = match serde_saphyr::from_str(&text) {
         Ok(page) => page,
@@ -119,7 +123,7 @@ pub(crate) fn answers_in_files(world: &World, open: &[Decision]) -> Vec<Request>
         let path = page_path(&world.project, &world.settings, &world.run, &decision.id);
         match read(&path, decision) {
             Written::Answer(answer) => Some(Request::Answer { decision: decision.id.clone(), answer }),
-            Written::Nothing | Written::Unusable(_) => None,
+            Written::Nothing | Written::Unusable(_) | Written::Unreadable(_) => None,
         }
     };
     open.iter().filter_map(answer).collect()
@@ -136,6 +140,7 @@ pub(crate) fn unusable_answers(
         let path = page_path(project, settings, run, &decision.id);
         match read(&path, decision) {
             Written::Unusable(why) => Some(format!("{}: {why}", path.display())),
+            Written::Unreadable(cause) => Some(format!("{}: {cause}", path.display())),
             Written::Nothing | Written::Answer(_) => None,
         }
     };
