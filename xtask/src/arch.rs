@@ -1,8 +1,8 @@
-//! Which crate may see which: the arrows of the design as one table, checked against the manifests.
+//! Checks which crate may depend on which: one table of allowed dependencies, compared with the manifests.
 //!
-//! Also here, because they are what the arrows are for: core and guard stay without i/o, `unsafe` stays in supervise, the
-//! database stays in store. Modules inside a crate are not looked at: only a crate edge holds, so only a crate edge
-//! is checked. Sizes and texts are in [`crate::tidy`].
+//! The purposes of that table are checked here, too: core and guard stay without I/O, `unsafe` stays in supervise, and the
+//! database stays in store. Modules inside a crate are not checked: only a crate boundary holds. Sizes and texts are in
+//! [`crate::tidy`].
 
 mod manifest;
 
@@ -14,7 +14,7 @@ use crate::tree::Tree;
 use crate::{Breach, tokens};
 use manifest::{Dependency, Kind, Manifest};
 
-/// One crate, the crates it may depend on (by folder), and why no others.
+/// One crate, the crates it may depend on (by directory), and the reason why no others.
 struct Rule {
     folder: &'static str,
     package: &'static str,
@@ -90,7 +90,7 @@ const NOBODY_SEES_CLI: &str = "nothing depends on the binary";
 const TESTKIT_IS_FOR_TESTS: &str = "testkit is for tests: as a dev-dependency only";
 const STORE_OPENS_THE_DATABASE: &str = "store opens the database, alone";
 
-/// A crate that cannot do i/o, and what it may use from outside: nothing there does i/o once default features are off.
+/// A crate that cannot do I/O, and the packages it may use: none of them does I/O without its default features.
 struct Pure {
     folder: &'static str,
     may_use: &'static [&'static str],
@@ -113,7 +113,7 @@ impl Pure {
         format!("crates/{}/src/lib.rs", self.folder)
     }
 
-    /// Why this crate may not have this dependency.
+    /// The reason why this crate may not have a dependency.
     fn refusal(&self) -> String {
         let Pure { folder, may_use } = self;
         match may_use {
@@ -122,11 +122,12 @@ impl Pure {
         }
     }
 
-    /// For a dependency that the crate may have: whether it comes with the standard library all the same.
+    /// Whether an allowed dependency brings the standard library in all the same.
     fn feature_breach(&self, dependency: &Dependency) -> Option<String> {
         let (folder, name) = (self.folder, &dependency.package);
         let remedy =
             format!("{folder} is without std: write default-features = false where its version stands");
+        // Tests may use the standard library; the crate itself is still compiled without it.
         if dependency.kind == Kind::Dev {
             None
         } else if dependency.default_features {
@@ -141,12 +142,13 @@ impl Pure {
     }
 }
 
-/// Every breach of the architecture below `root`, sorted.
+/// Returns every breach of the architecture below `root`, sorted.
 pub fn check(root: &Path) -> Result<Vec<Breach>> {
     check_tree(root, &Tree::read(root)?)
 }
 
 pub(crate) fn check_tree(root: &Path, tree: &Tree) -> Result<Vec<Breach>> {
+    // A source that cannot be parsed cannot be checked, so it is a breach itself.
     let mut breaches = tree.unreadable.clone();
     for manifest in &manifest::read_all(root)? {
         check_manifest(manifest, &mut breaches);
@@ -159,9 +161,11 @@ pub(crate) fn check_tree(root: &Path, tree: &Tree) -> Result<Vec<Breach>> {
 
 fn check_manifest(manifest: &Manifest, breaches: &mut Vec<Breach>) {
     let mut breach = |message: String| breaches.push(Breach::in_file(&manifest.path, message));
+    // A new crate must be entered in the table first; without its row nothing can be checked.
     let Some(rule) = CRATES.iter().find(|rule| rule.folder == manifest.folder) else {
         return breach(NOT_IN_TABLE.to_owned());
     };
+    // The dependencies of other crates name the package, so a renamed one would escape the table.
     if manifest.package != rule.package {
         breach(format!(
             "this package is called {:?}, in the table of xtask/src/arch.rs {:?}",
@@ -178,12 +182,14 @@ fn check_manifest(manifest: &Manifest, breaches: &mut Vec<Breach>) {
     }
 }
 
-/// Why this crate may not have this dependency, or `None` when it may.
+/// The reason why a crate may not have this dependency; `None` if it may.
 fn refusal(from: &Rule, dependency: &Dependency) -> Option<String> {
     let dev = dependency.kind == Kind::Dev;
+    // A package outside the table is foreign or unknown, and other rules apply to it.
     let Some(to) = CRATES.iter().find(|rule| rule.package == dependency.package) else {
         return outside_refusal(from, dependency);
     };
+    // Every crate may use the test kit for its tests, so that case comes before the table.
     let reason = match to.folder {
         "testkit" if dev => return None,
         seen if from.may_see.contains(&seen) => return None,
@@ -197,6 +203,7 @@ fn refusal(from: &Rule, dependency: &Dependency) -> Option<String> {
 /// The same for a package that is not in the table.
 fn outside_refusal(from: &Rule, dependency: &Dependency) -> Option<String> {
     let name = dependency.package.as_str();
+    // A local package outside the table could bring any dependency in.
     if dependency.local {
         Some(NOT_IN_TABLE.to_owned())
     } else if name == "rusqlite" && from.folder != "store" {
@@ -210,6 +217,7 @@ fn outside_refusal(from: &Rule, dependency: &Dependency) -> Option<String> {
 fn check_sources(tree: &Tree, breaches: &mut Vec<Breach>) {
     for source in &tree.sources {
         let mut breach = |line, message: &str| breaches.push(Breach::at_line(&source.path, line, message));
+        // The search is by tokens, so `unsafe` inside macros is found and in comments it is not.
         if !source.path.starts_with("crates/supervise/") {
             for line in tokens::lines_with(&source.tokens, &["unsafe"]) {
                 breach(line, "`unsafe` outside of crates/supervise (supervise holds the only `unsafe`)");
@@ -230,12 +238,14 @@ fn check_purity(pure: &Pure, tree: &Tree, breaches: &mut Vec<Breach>) {
                 format!("`extern crate std` in {folder} ({folder} cannot do i/o, not even in its tests)");
             breaches.push(Breach::at_line(&source.path, line, message));
         }
+        // The attribute must be unconditional: with `cfg_attr` the crate could use the standard library in some builds.
         let without_std = || source.syntax.attrs.iter().any(|attribute| attribute.path().is_ident("no_std"));
         if source.path == root_file && !without_std() {
             let message = format!("`#![no_std]` is missing ({folder} cannot do i/o)");
             breaches.push(Breach::in_file(&root_file, message));
         }
     }
+    // A missing root file is reported here, because the loop above only sees existing files.
     let has = |wanted: &str| tree.files.iter().any(|path| path == wanted);
     if has(&format!("{inside}Cargo.toml")) && !has(&root_file) {
         breaches.push(Breach::in_file(&root_file, "this file is missing (it says `#![no_std]`)"));

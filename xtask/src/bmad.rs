@@ -1,8 +1,8 @@
-//! `cargo xtask bmad [--install-only] [TEST…]`: the tests that read trees as BMAD's own installer lays them.
+//! `cargo xtask bmad [--install-only] [TEST…]`: runs the tests that read trees as BMAD's own installer creates them.
 //!
-//! One version an era, from npm, below `target/bmad` and nowhere else; what is there already is left alone. Only the packages
-//! come by the network: the installers run offline, with a home of their own. The alpha asks at a terminal and is answered by
-//! `bmad/answers.cjs`. The tests are `crates/bmad/tests`, and are passed over by `cargo xtask test`.
+//! There is one version for each era, from npm, below `target/bmad` and nowhere else; an installed tree is left alone. Only the
+//! packages come from the network: the installers run offline, with a home directory of their own. The alpha asks at a terminal
+//! and gets its answers from `bmad/answers.cjs`. The tests are in `crates/bmad/tests`, and `cargo xtask test` skips them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,16 +14,16 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{FAILED, MISUSED, cargo, step};
 
-/// Where the trees are, for the tests.
+/// The variable that tells the tests where the trees are.
 const FOLDER: &str = "TRIBUNAL_BMAD_TREES";
 const INSTALL_ONLY: &str = "--install-only";
 const PACKAGE: &str = "bmad-method";
 const ANSWERS: &str = include_str!("bmad/answers.cjs");
 
-/// A tree that is installed.
+/// A tree to install.
 struct Tree {
     version: &'static str,
-    /// Behind the version in the tree's name, where one version has several.
+    /// The suffix of the tree's name, if one version has several trees.
     word: &'static str,
     modules: &'static str,
     clients: &'static str,
@@ -52,6 +52,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
         return Ok(MISUSED);
     }
     let folder = folder();
+    // The first failure ends the loop: the tests compare all trees.
     for tree in TREES {
         let code = tree.install(&folder)?;
         if code != 0 {
@@ -69,7 +70,7 @@ fn folder() -> PathBuf {
 fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
     step("the tests with real trees", || {
         let mut cargo = cargo();
-        // Named with the whole workspace, nothing is built that `cargo xtask test` has not built.
+        // With the whole workspace named, cargo builds nothing that `cargo xtask test` has not built.
         cargo.args(["test", "--workspace", "--test", "bmad", "--locked"]);
         cargo.args(["--", "--ignored"]).args(tests).env(FOLDER, folder.join("trees"));
         match cargo.status().context("cannot start cargo")?.code() {
@@ -84,7 +85,8 @@ impl Tree {
         format!("{}{}", self.version, self.word)
     }
 
-    /// The package, then the tree: laid beside its place and moved there, so that a tree that is there is a whole one.
+    /// Installs the package and then the tree. The tree is created elsewhere and moved into place, so that an existing tree is
+    /// complete.
     fn install(&self, folder: &Path) -> Result<u8> {
         let place = folder.join("trees").join(self.name());
         if place.is_dir() {
@@ -96,8 +98,9 @@ impl Tree {
             return Ok(code);
         }
         step(&format!("lay the tree of BMAD {}", self.name()), || {
-            // Its last folder is what BMAD calls the project.
+            // BMAD takes the name of the last directory for the name of the project.
             let laid = folder.join("laying").join(self.name());
+            // An interrupted installation may have left a part of the tree.
             let _ = fs::remove_dir_all(&laid);
             fs::create_dir_all(&laid).with_context(|| format!("cannot create {}", laid.display()))?;
             fs::create_dir_all(folder.join("trees"))?;
@@ -119,6 +122,7 @@ impl Tree {
 
     fn fetch(&self, folder: &Path) -> Result<u8> {
         let package = self.package(folder);
+        // Several trees may use the same package.
         if entry(&package).is_some() {
             return Ok(0);
         }
@@ -143,11 +147,12 @@ impl Tree {
     fn installer(&self, folder: &Path, laid: &Path) -> Result<Command> {
         let package = self.package(folder);
         let entry = entry(&package).with_context(|| format!("{} has no installer", package.display()))?;
-        // Codex's prompts would land in a person's own.
+        // Otherwise the prompts for Codex would be written to the home directory of the user.
         let home = folder.join("home");
         fs::create_dir_all(&home)?;
         let mut node = Command::new("node");
         node.env("HOME", &home).stdin(Stdio::null()).stdout(Stdio::null()).current_dir(laid);
+        // The answers are loaded into the installer's own process, because it insists on a terminal.
         if self.asks() {
             let answers = folder.join("answers.cjs");
             fs::write(&answers, ANSWERS)?;
@@ -161,16 +166,17 @@ impl Tree {
         Ok(node)
     }
 
-    /// Alphas have no flags.
+    /// Whether the installer asks its questions at a terminal; alphas have no flags for them.
     fn asks(&self) -> bool {
         self.version.contains("alpha")
     }
 
-    /// An installer may end well and have laid nothing.
+    /// Checks the tree: an installer may succeed without having created anything.
     fn check(&self, laid: &Path) -> Result<()> {
         let manifest = laid.join("_bmad/_config/manifest.yaml");
         let text =
             fs::read_to_string(&manifest).with_context(|| format!("{} is not there", manifest.display()))?;
+        // The manifest is simple enough to be read without a YAML parser.
         let version = text.lines().find_map(|line| line.trim().strip_prefix("version: "));
         if version != Some(self.version) {
             bail!("the tree says version {}, not {}", version.unwrap_or("nothing"), self.version);
@@ -179,7 +185,7 @@ impl Tree {
     }
 }
 
-/// Where the installer is: it moved within the package.
+/// Finds the installer, which has moved within the package between versions.
 fn entry(package: &Path) -> Option<PathBuf> {
     let module = package.join("node_modules").join(PACKAGE);
     ["tools/installer/bmad-cli.js", "tools/cli/bmad-cli.js"]

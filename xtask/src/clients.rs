@@ -1,8 +1,8 @@
-//! `cargo xtask clients [--install-only] [TEST…]`: the tests that drive the real agent clients against a scripted model.
+//! `cargo xtask clients [--install-only] [TEST…]`: runs the tests that drive real agent clients against a scripted model.
 //!
-//! The clients are what people run, in one version each, installed by npm below `target/clients` and nowhere else; what is
-//! there already is left alone. No test asks a model or the network: only the installation does. The tests themselves are
-//! `crates/cli/tests/clients`, and are passed over by `cargo xtask test`.
+//! The clients are the released ones, in one version each. npm installs them below `target/clients` and nowhere else; an
+//! installed client is left alone. Only the installation uses the network: no test asks a real model. The tests are in
+//! `crates/cli/tests/clients`, and `cargo xtask test` skips them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,14 +14,14 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{FAILED, MISUSED, cargo_step, step, test_cargo};
 
-/// Where the clients are, for the tests; set by a person it says where else they are.
+/// The variable that tells the tests where the clients are; a user can set it to use other ones.
 const FOLDER: &str = "TRIBUNAL_CLIENTS";
 const INSTALL_ONLY: &str = "--install-only";
-/// A client takes a second of one core to start, and the program under test wants some, too.
+/// The number of tests at once: a client needs a second of one core to start, and the program under test needs some, too.
 const AT_ONCE: &str = "--test-threads=2";
 
 struct Client {
-    /// Its folder, and the command it is started by.
+    /// The name of its directory and of its command.
     name: &'static str,
     package: &'static str,
     version: &'static str,
@@ -43,6 +43,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
         return Ok(MISUSED);
     }
     let folder = folder();
+    // The first failure ends the loop: the tests need all clients.
     for client in CLIENTS {
         let code = client.install(&folder)?;
         if code != 0 {
@@ -54,12 +55,13 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
 
 fn folder() -> PathBuf {
     let named = std::env::var_os(FOLDER).map(PathBuf::from);
+    // Like cargo itself, this respects a target directory that the user has set.
     let built = || std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     xtask::root().join(named.unwrap_or_else(|| built().join("clients")))
 }
 
-/// The tests use programs of the test kit, which are built for its own tests. Both steps name the whole workspace: a package
-/// alone has dependencies with other features, and they would all be built once more after `cargo xtask test`.
+/// Runs the tests. They use programs of the test kit, which are built for its own tests. Both steps name the whole workspace:
+/// for a single package cargo would build the dependencies with other features, once more after `cargo xtask test`.
 fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
     let programs = ["test", "--workspace", "--test", "clients", "--test", "testkit", "--no-run", "--locked"];
     let code = cargo_step(&programs.map(OsString::from))?;
@@ -67,7 +69,7 @@ fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
         return Ok(code);
     }
     let fixed = ["test", "--workspace", "--test", "clients", "--locked", "--", "--ignored", AT_ONCE];
-    // Not in memory: the commands of a client's sandbox may have a `/dev` of their own.
+    // The files of these tests are not in memory: commands in the sandbox of a client may have a `/dev` of their own.
     step("the tests with real clients", || {
         let status = test_cargo(None).args(fixed).args(tests).env(FOLDER, folder).status();
         match status.context("cannot start cargo")?.code() {
@@ -80,6 +82,7 @@ fn test(folder: &Path, tests: &[&OsString]) -> Result<u8> {
 impl Client {
     fn install(&self, folder: &Path) -> Result<u8> {
         let folder = folder.join(self.name);
+        // The check costs nothing, while npm would ask the network each time.
         if self.installed(&folder).as_deref() == Some(self.version) {
             eprintln!("==> {} {} is there", self.name, self.version);
             return Ok(0);
@@ -102,7 +105,7 @@ impl Client {
         })
     }
 
-    /// npm may be content with another version, or with a package whose program for this machine is missing.
+    /// Checks the result: npm may install another version, or a package without the program for this machine.
     fn check(&self, folder: &Path) -> Result<u8> {
         let version = self.installed(folder).unwrap_or_else(|| "nothing that can be started".to_string());
         if version != self.version {
@@ -111,9 +114,10 @@ impl Client {
         Ok(0)
     }
 
-    /// The version that stands in this folder, if its command is there.
+    /// The version that is installed in this directory, if its command exists.
     fn installed(&self, folder: &Path) -> Option<String> {
         let modules = folder.join("node_modules");
+        // A package without a command is an incomplete installation.
         modules.join(".bin").join(self.name).exists().then_some(())?;
         let manifest = fs::read_to_string(modules.join(self.package).join("package.json")).ok()?;
         let manifest: serde_json::Value = serde_json::from_str(&manifest).ok()?;

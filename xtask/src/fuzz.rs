@@ -1,10 +1,11 @@
-//! `cargo xtask fuzz [--seconds N | --runs N | --build-only] [TARGET…]`: random bytes against every reader of files and answers.
+//! `cargo xtask fuzz [--seconds N | --runs N | --build-only] [TARGET…]`: feeds random bytes to every reader of files and
+//! answers.
 //!
-//! libFuzzer, on the toolchain that builds everything else: the coverage it steers by comes from a pass of the compiler that can
-//! be asked for by flags. No sanitizer watches memory, since there is no `unsafe` in what is read; a panic, a hang, too much
-//! memory and a broken rule of the harness are what is found. The harness is `fuzz`, a workspace of its own; what it starts from
-//! is `fuzz/seeds`. What was built, found and logged stands below `target/fuzz`, and is begun with again the next time; with
-//! `--runs` it begins from the seeds alone and ends after so many inputs, so that it is the same each time and everywhere.
+//! It uses libFuzzer on the toolchain that builds everything else: compiler flags turn the coverage instrumentation on. No
+//! sanitizer watches the memory, because the readers contain no `unsafe`; the fuzzer finds panics, hangs, excessive memory, and
+//! broken rules of the harness. The harness is `fuzz`, a workspace of its own, and starts from `fuzz/seeds`. Programs, corpus
+//! and logs are below `target/fuzz`, and the next run continues with them; with `--runs` it starts from the seeds alone and
+//! ends after that many inputs, so that it is the same each time and everywhere.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,11 +20,11 @@ use crate::{FAILED, MISUSED, cargo, step};
 
 const TARGETS: &[&str] = &["answer", "board", "epics", "hook", "layout", "menu", "roster", "story"];
 const SECONDS: u32 = 10;
-/// The same run twice, for whoever looks into a crash.
+/// A fixed seed, so that a crash can be reproduced.
 const SEED: &str = "-seed=1";
 const LIMITS: [&str; 3] = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096"];
 
-/// What the compiler is told, for our code and all it uses, so that libFuzzer sees what an input reaches.
+/// The compiler flags, for our code and all dependencies, that show libFuzzer what an input reaches.
 const FLAGS: &[&str] = &[
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
@@ -41,6 +42,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
             return Ok(MISUSED);
         }
     };
+    // The target directory is the usual one, so that `cargo clean` removes the results, too.
     let triple = host()?;
     let built = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let folder = xtask::root().join(built).join("fuzz");
@@ -57,9 +59,10 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
     })
 }
 
-/// As many targets at once as there are cores; each is one process that does the same whatever runs beside it.
+/// Fuzzes as many targets at once as there are cores. Each is one process, and its result does not depend on the others.
 fn fuzz_all(wish: &Wish, programs: &Path, folder: &Path) -> Result<u8> {
     let next = AtomicUsize::new(0);
+    // The workers take targets from a common counter, so a fast one continues with the next.
     let work = || -> Result<u8> {
         let mut worst = 0;
         while let Some(target) = wish.targets.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -76,12 +79,14 @@ fn fuzz_all(wish: &Wish, programs: &Path, folder: &Path) -> Result<u8> {
     codes.into_iter().try_fold(0, |worst, code| Ok(worst.max(code?)))
 }
 
+/// How long each target is fuzzed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
     Seconds(u32),
     Runs(u32),
 }
 
+/// What the user has asked for.
 struct Wish {
     length: Length,
     targets: Vec<String>,
@@ -95,6 +100,7 @@ impl Wish {
         while let Some(word) = words.next() {
             if word == "--seconds" || word == "--runs" {
                 let number = words.next().unwrap_or_default();
+                // Zero would mean "without a limit" to libFuzzer.
                 let number = number.parse().ok().filter(|number| *number > 0);
                 let number =
                     number.ok_or_else(|| format!("{word} takes a number for each target, from 1"))?;
@@ -110,6 +116,7 @@ impl Wish {
                 ));
             }
         }
+        // Without names all targets are fuzzed.
         if wish.targets.is_empty() {
             wish.targets = TARGETS.iter().map(ToString::to_string).collect();
         }
@@ -117,7 +124,7 @@ impl Wish {
     }
 }
 
-/// Cargo builds for it by name, so that the flags reach no build script.
+/// Finds the host triple. Cargo builds for it by name, so that the flags do not reach build scripts.
 fn host() -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("-vV").output().context("cannot start rustc")?;
@@ -128,6 +135,7 @@ fn host() -> Result<String> {
 
 fn build(triple: &str, folder: &Path) -> Result<u8> {
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
+    // Without this check cargo would fail much later with a message that does not name the cause.
     let there = Command::new(&compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !there.is_ok_and(|status| status.success()) {
         bail!(
@@ -140,6 +148,7 @@ fn build(triple: &str, folder: &Path) -> Result<u8> {
         .arg("--target-dir")
         .arg(folder)
         .env("RUSTFLAGS", FLAGS.join(" "))
+        // This variable would take precedence over the flags above.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .status()
         .context("cannot start cargo")?;
@@ -153,6 +162,7 @@ fn fuzz(program: &Path, target: &str, folder: &Path, length: Length) -> Result<u
         Length::Runs(runs) => ("fresh", format!("-runs={runs}")),
     };
     let (corpus, crashes) = (folder.join(kept).join(target), folder.join("crashes"));
+    // A reproducible run must not start from what earlier runs have found.
     if matches!(length, Length::Runs(_)) && corpus.exists() {
         fs::remove_dir_all(&corpus).with_context(|| format!("cannot remove {}", corpus.display()))?;
     }
@@ -161,10 +171,12 @@ fn fuzz(program: &Path, target: &str, folder: &Path, length: Length) -> Result<u
     }
     let log_path = folder.join(format!("{target}.log"));
     let log = fs::File::create(&log_path).with_context(|| format!("cannot write {}", log_path.display()))?;
+    // Crashes of all targets go to one directory, with the target in the name.
     let mut prefix = OsString::from("-artifact_prefix=");
     prefix.push(crashes.join(format!("{target}-")));
     let mut dictionary = OsString::from("-dict=");
     dictionary.push(root.join("fuzz/words.dict"));
+    // libFuzzer adds new inputs to the first directory and only reads the second.
     let status = Command::new(program)
         .arg(limit)
         .args([SEED].iter().chain(&LIMITS))
@@ -181,7 +193,7 @@ fn fuzz(program: &Path, target: &str, folder: &Path, length: Length) -> Result<u
         eprintln!("    {target}: {}", summary(&said));
         return Ok(0);
     }
-    // In one piece: another target may be saying something, too.
+    // The report is printed at once, because another target may be reporting at the same time.
     let mut lines = vec![format!("    {target}: failed")];
     lines.extend(telling(&said).into_iter().map(|line| format!("    {line}")));
     if let Some(file) = said.lines().find_map(|line| line.split_once("Test unit written to ")) {
@@ -192,7 +204,7 @@ fn fuzz(program: &Path, target: &str, folder: &Path, length: Length) -> Result<u
     Ok(FAILED)
 }
 
-/// `41134 runs, 2071 edges, 1252 inputs worth keeping`, from libFuzzer's last line.
+/// Summarizes a log by its last line: `41134 runs, 2071 edges, 1252 inputs worth keeping`.
 fn summary(said: &str) -> String {
     let done = said.lines().rev().find(|line| line.contains("DONE")).unwrap_or_default();
     let behind = |word: &str| done.split_whitespace().skip_while(|part| *part != word).nth(1).unwrap_or("?");
@@ -201,7 +213,7 @@ fn summary(said: &str) -> String {
     format!("{runs} runs, {} edges, {inputs} inputs worth keeping", behind("cov:"))
 }
 
-/// The lines of a failed run that say what went wrong.
+/// Finds the lines of a failed run that tell what went wrong.
 fn telling(said: &str) -> Vec<&str> {
     let about = |line: &&str| {
         ["panicked at", "ERROR: libFuzzer", "SUMMARY", "assertion", "  left:", " right:"]
@@ -209,6 +221,7 @@ fn telling(said: &str) -> Vec<&str> {
             .any(|word| line.contains(word))
     };
     let mut lines: Vec<&str> = Vec::new();
+    // The message of a panic is on the line after its place.
     let mut after_panic = false;
     for line in said.lines() {
         if after_panic || about(&line) {
@@ -216,6 +229,7 @@ fn telling(said: &str) -> Vec<&str> {
         }
         after_panic = line.contains("panicked at");
     }
+    // Without a known marker the end of the log is the best guess.
     if lines.is_empty() { said.lines().rev().take(5).collect() } else { lines.into_iter().take(12).collect() }
 }
 
@@ -241,7 +255,7 @@ mod tests {
         }
     }
 
-    /// A target that is not in all three places is never run, or cannot be.
+    /// A target that is not in all three places is never run, or cannot be built.
     #[test]
     fn every_target_has_its_program_and_its_seeds() {
         let fuzz = xtask::root().join("fuzz");

@@ -1,7 +1,8 @@
-//! The rules this repository holds itself to, as functions from a folder to a list of breaches.
+//! The rules that this repository keeps, as functions from a directory to a list of breaches.
 //!
-//! [`arch`] knows which crate may see which, [`tidy`] how large and how clean a file may be, [`style`] counts. Nothing here prints,
-//! exits or starts cargo: that is `main.rs`. Neither does anything here judge what clippy and rustfmt already judge.
+//! [`arch`] knows which crate may depend on which, [`tidy`] how large and how clean a file may be, and [`style`] counts. This
+//! library prints nothing, never exits and does not start cargo: that is `main.rs`. It does not check what clippy and rustfmt
+//! already check.
 
 pub mod arch;
 pub mod style;
@@ -12,10 +13,10 @@ mod tree;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One broken rule: where, and what to do about it.
+/// One broken rule: where it is broken, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Breach {
-    /// Relative to the root, with forward slashes.
+    /// The path relative to the root, with forward slashes.
     pub path: String,
     pub line: Option<usize>,
     pub message: String,
@@ -40,7 +41,7 @@ impl fmt::Display for Breach {
     }
 }
 
-/// The root of the workspace: the folder that holds this crate's folder.
+/// The root of the workspace: the directory that contains this crate.
 #[must_use]
 pub fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,7 +1,7 @@
-//! `cargo xtask`: the chores of this repository, one word each.
+//! `cargo xtask`: the maintenance commands of this repository.
 //!
-//! This file starts cargo, prints and decides exit codes; the rules it applies are in the library beside it. A new
-//! chore is a row in [`COMMANDS`] and a function.
+//! This file starts cargo, prints and decides exit codes; the rules are in the library beside it. A new command is a row in
+//! [`COMMANDS`] and a function.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command line")]
 
 mod bench;
@@ -18,13 +18,14 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use tempfile::TempDir;
 
-/// How many tests run at once, for the test programs themselves.
+/// The environment variable that tells test programs how many tests to run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// What is given back to the shell.
+/// The exit code for failed checks; the next one is for wrong usage.
 const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
 
+/// One command of `cargo xtask`.
 struct Chore {
     name: &'static str,
     about: &'static str,
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let name = arguments.next().unwrap_or_default();
     let rest: Vec<OsString> = arguments.collect();
+    // The usual help flags are accepted, too.
     let name = if name == "--help" || name == "-h" { OsString::from("help") } else { name };
 
     let Some(chore) = COMMANDS.iter().find(|chore| name == chore.name) else {
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
 }
 
 fn list() -> String {
+    // The names are padded to the longest one, so that the descriptions form a column.
     let rows = COMMANDS.iter().map(|chore| format!("  cargo xtask {:<7} {}\n", chore.name, chore.about));
     rows.collect()
 }
@@ -114,6 +117,7 @@ fn tidy(arguments: &[OsString]) -> Result<u8> {
         eprintln!("{breach}");
     }
     match breaches.len() {
+        // Success prints nothing, as with other linters.
         0 => return Ok(0),
         1 => eprintln!("tidy: 1 breach"),
         many => eprintln!("tidy: {many} breaches"),
@@ -125,6 +129,7 @@ fn style(arguments: &[OsString]) -> Result<u8> {
     let list = arguments.iter().any(|argument| argument == "--list");
     let root = match arguments.iter().filter(|argument| *argument != "--list").collect::<Vec<_>>()[..] {
         [] => xtask::root(),
+        // A mistyped flag must not be taken for a directory.
         [root] if !root.to_string_lossy().starts_with('-') => PathBuf::from(root),
         _ => {
             eprintln!("xtask style: takes --list and the root of another checkout, nothing else");
@@ -133,6 +138,7 @@ fn style(arguments: &[OsString]) -> Result<u8> {
     };
     let style = xtask::style::measure(&root)?;
     let rows = style.rows();
+    // All labels get the width of the longest one, so that the values form a column.
     let width = rows.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
     for (label, value) in rows {
         println!("{label:<width$}  {value}");
@@ -155,6 +161,7 @@ fn style(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn test(arguments: &[OsString]) -> Result<u8> {
+    // The fast checks come first: a formatting error should not have to wait for the tests.
     let mut code = step("tidy", || tidy(&[]))?;
     if code == 0 {
         code = tool_step(&["fmt", "--all", "--check"])?;
@@ -163,6 +170,7 @@ fn test(arguments: &[OsString]) -> Result<u8> {
         code = tool_step(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
     }
     if code == 0 {
+        // The directory in memory must live until the tests have ended; dropping it removes it.
         let fixed = ["test", "--workspace", "--locked"].map(OsString::from);
         let scratch = scratch::in_memory();
         code = command_step(&[&fixed, arguments].concat(), &mut test_cargo(scratch.as_ref()))?;
@@ -171,17 +179,20 @@ fn test(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn court(arguments: &[OsString]) -> Result<u8> {
+    // The court runs thousands of reviews, so it is built with optimisation.
     let fixed = ["run", "--release", "--quiet", "--package", "tribunal-testkit", "--bin", "court", "--"];
     let status = cargo().args(fixed).args(arguments).status().context("cannot start cargo")?;
+    // Without an exit code the process was ended by a signal.
     match status.code() {
         Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
         None => bail!("the court was ended: {status}"),
     }
 }
 
-/// A step with a part of cargo that is installed separately, and left out where it is not.
+/// Runs a part of cargo that is installed separately; if it is not installed, the step is skipped.
 fn tool_step(arguments: &[&str]) -> Result<u8> {
     let tool = arguments.first().copied().unwrap_or_default();
+    // Asking for the version is the cheapest way to see whether the component is installed.
     let version = cargo().args([tool, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !version.is_ok_and(|status| status.success()) {
         eprintln!("==> cargo {tool} is not installed: left out (rustup component add rustfmt clippy)");
@@ -199,13 +210,14 @@ fn command_step(arguments: &[OsString], cargo: &mut Command) -> Result<u8> {
     step(&format!("cargo {}", words.join(" ")), || {
         let status = cargo.args(arguments).status().context("cannot start cargo")?;
         match status.code() {
+            // An exit code beyond one byte cannot be passed on, so it becomes a plain failure.
             Some(code) => Ok(u8::try_from(code).unwrap_or(FAILED)),
             None => bail!("cargo was ended: {status}"),
         }
     })
 }
 
-/// Runs one step between a heading and the time it took.
+/// Runs one step and prints a heading before it and its duration after it.
 fn step(heading: &str, run: impl FnOnce() -> Result<u8>) -> Result<u8> {
     eprintln!("==> {heading}");
     let start = Instant::now();
@@ -220,13 +232,14 @@ fn step(heading: &str, run: impl FnOnce() -> Result<u8>) -> Result<u8> {
 
 /// The cargo that started us, in the root of the workspace.
 fn cargo() -> Command {
+    // Cargo sets this variable for the programs it runs; it names the exact toolchain in use.
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(xtask::root());
     cargo
 }
 
-/// The same for tests: their files in memory where that can be, and twice as many at once as there are cores, since many of
-/// them wait for processes. Whoever has set either has the last word.
+/// Cargo for running tests: it keeps their files in memory where possible, and runs twice as many tests at once as there are
+/// cores, because many of them wait for processes. Values that the user has set take precedence.
 fn test_cargo(scratch: Option<&TempDir>) -> Command {
     let mut cargo = cargo();
     if let Some(scratch) = scratch {

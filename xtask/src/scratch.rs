@@ -1,8 +1,8 @@
-//! Where tests keep their files while they run: in memory, where a machine has a folder for that.
+//! Gives tests a directory in memory for their files, on machines that have one.
 //!
-//! Tribunal waits for the disk at every landing and at every entry of its journal, and the tests run it thousands of times:
-//! on a disk they take three times as long. What a killed process leaves is the same in memory; what is left after a loss of
-//! power is nothing that a test could try. A person's own `TMPDIR` is left alone.
+//! Tribunal waits for the disk at every landing and at every journal entry, and the tests run it thousands of times: on a disk
+//! they take three times as long. What a killed process leaves behind is the same in memory; a loss of power cannot be tested
+//! anyway. A `TMPDIR` that the user has set is left alone.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -12,23 +12,24 @@ use std::{env, fs};
 use tempfile::TempDir;
 
 const MEMORY: &str = "/dev/shm";
-/// As much must be free, there and in memory as a whole; the tests take a third of it.
+/// The free space that is required, both in the directory and in memory as a whole; the tests use a third of it.
 const ROOM_KB: u64 = 3 << 20;
 
-/// A folder in memory, removed when dropped; none where there is no room, or where programs could not be run.
+/// Creates a directory in memory that is removed when dropped; `None` if there is no room, or if programs could not run there.
 pub(crate) fn in_memory() -> Option<TempDir> {
+    // The cheap checks come first; `df` starts a process and is the last one.
     let suits = env::var_os("TMPDIR").is_none()
         && fs::read_to_string("/proc/mounts").is_ok_and(|mounts| runs_programs(&mounts))
         && fs::read_to_string("/proc/meminfo").is_ok_and(|memory| available_kb(&memory) >= ROOM_KB)
         && free_kb(Path::new(MEMORY)) >= ROOM_KB;
     let folder =
         suits.then(|| tempfile::Builder::new().prefix("tribunal-tests-").tempdir_in(MEMORY))?.ok()?;
-    // Some tests run a program as somebody else, who has to get there.
+    // Some tests run a program as another user, who needs access to the directory.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).ok()?;
     Some(folder)
 }
 
-/// Whether the folder is in memory, can be written, and its files can be run.
+/// Whether the directory is in memory, writable, and allows its files to be executed.
 fn runs_programs(mounts: &str) -> bool {
     let mount =
         mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find_map(|words| match words[..] {
@@ -38,18 +39,19 @@ fn runs_programs(mounts: &str) -> bool {
     mount.is_some_and(|options| options.split(',').all(|option| option != "noexec" && option != "ro"))
 }
 
-/// From the system's table of its memory.
+/// Reads the available memory from the system's memory table.
 fn available_kb(memory: &str) -> u64 {
     let line = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 fn free_kb(folder: &Path) -> u64 {
+    // `-P` fixes the output format across systems.
     let output = Command::new("df").arg("-Pk").arg(folder).output();
     output.map_or(0, |output| free_column(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The fourth column of the line behind the heading.
+/// Reads the fourth column of the line after the heading.
 fn free_column(table: &str) -> u64 {
     let line = table.lines().nth(1).unwrap_or_default();
     line.split_whitespace().nth(3).and_then(|free| free.parse().ok()).unwrap_or(0)

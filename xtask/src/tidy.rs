@@ -1,13 +1,13 @@
-//! How large and how clean a file may be: the sizes and habits of the style guide, checked instead of wished for.
+//! Checks how large and how clean files are: the limits and habits of the style guide.
 //!
 //! - `sizes`: files, functions, parameters, fields, event kinds
-//! - `words`: `allow`, `expect` without a reason, `todo!` and its kin
+//! - `words`: `allow`, `expect` without a reason, `todo!` and similar macros
 //! - `texts`: whitespace, line length, machine paths, the doc at the top of a crate
-//! - `structure`: tuples as parameters, circles of files, marks for builds that were never released
-//! - `exceptions`: the reasoned list of what may be larger
+//! - `structure`: tuples as parameters, import cycles, marks for builds that were never released
+//! - `exceptions`: the list of items that may be larger, with reasons
 //!
-//! The arrows between crates are in [`crate::arch`] and are checked along with these. `unwrap`, `expect` and print are
-//! clippy's, layout is rustfmt's.
+//! The dependencies between crates are in [`crate::arch`] and are checked along with these. Clippy checks `unwrap`, `expect` and
+//! printing, rustfmt checks the layout.
 
 mod exceptions;
 mod sizes;
@@ -28,7 +28,7 @@ use crate::{Breach, arch};
 use exceptions::Exceptions;
 use sizes::TestFiles;
 
-/// Every breach of the style and of the architecture below `root`, sorted.
+/// Returns every breach of the style and of the architecture below `root`, sorted.
 pub fn check(root: &Path) -> Result<Vec<Breach>> {
     let tree = Tree::read(root)?;
     let mut breaches = arch::check_tree(root, &tree)?;
@@ -42,15 +42,18 @@ pub fn check(root: &Path) -> Result<Vec<Breach>> {
         );
         breaches.extend(words::check(source));
     }
+    // Only after all sources were checked is it known which exceptions were not used.
     breaches.extend(exceptions.into_breaches());
     breaches.extend(structure::check(&tree));
 
     for path in &tree.files {
+        // The texts of all files are checked, also of those that are not Rust.
         let bytes = fs::read(root.join(path)).with_context(|| format!("cannot read {path}"))?;
         if let Some(text) = texts::as_text(&bytes) {
             breaches.extend(texts::check(path, text));
         }
     }
+    // Some rules look at the same place, so equal breaches are reported once.
     breaches.sort();
     breaches.dedup();
     Ok(breaches)

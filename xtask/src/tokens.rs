@@ -1,11 +1,11 @@
-//! Looking for words in Rust source as tokens: never in comments or strings, but inside macro calls too.
+//! Finds identifiers in Rust source as tokens: never in comments or strings, but also inside macro calls.
 //!
-//! `syn`'s tree stops at macro calls, so a `dbg!` inside an `assert!` is invisible to a visitor; tokens are not.
-//! What needs the tree (sizes) is in `tidy/sizes.rs`.
+//! The syntax tree of `syn` stops at macro calls, so a visitor does not see a `dbg!` inside an `assert!`; tokens show it. What
+//! needs the tree (sizes) is in `tidy/sizes.rs`.
 
 use proc_macro2::{TokenStream, TokenTree};
 
-/// Calls `look` once for every token, at every depth, with that token and all that follow it in the same group.
+/// Calls `visit` once for every token, at every depth, with that token and all that follow it in the same group.
 pub fn each(tokens: &TokenStream, look: &mut dyn FnMut(&[TokenTree])) {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let mut rest = trees.as_slice();
@@ -18,7 +18,7 @@ pub fn each(tokens: &TokenStream, look: &mut dyn FnMut(&[TokenTree])) {
     }
 }
 
-/// The lines on which these identifiers stand in a row, for example `extern crate std`.
+/// The lines on which these identifiers follow each other, for example `extern crate std`.
 pub fn lines_with(tokens: &TokenStream, words: &[&str]) -> Vec<usize> {
     let mut lines = Vec::new();
     each(tokens, &mut |rest| {

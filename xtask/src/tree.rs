@@ -1,7 +1,7 @@
-//! What is in the repository: the list of its files, and the Rust sources among them, read and parsed once.
+//! Reads the repository: the list of its files, and its Rust sources, parsed once for all rules.
 //!
-//! Files are those git knows or would add, so that build output and local notes are left alone. Outside a git
-//! checkout (a copy in a temporary folder) the folder is walked instead. No rule lives here.
+//! Files are those that git knows or would add, so that build output and local notes are left out. Outside a git checkout (a
+//! copy in a temporary directory) the directory is walked instead. There are no rules here.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use proc_macro2::TokenStream;
 
 use crate::Breach;
 
-/// One Rust source of `crates/`, `xtask/` or `fuzz/`.
+/// One Rust source file of `crates/`, `xtask/` or `fuzz/`.
 pub struct Source {
     pub path: String,
     pub text: String,
@@ -20,16 +20,17 @@ pub struct Source {
     pub syntax: syn::File,
 }
 
-/// All files of the repository, and its own Rust sources parsed.
+/// All files of the repository, and its own Rust sources, parsed.
 pub struct Tree {
-    /// Relative to the root, with forward slashes, sorted.
+    /// The paths relative to the root, with forward slashes, sorted.
     pub files: Vec<String>,
     pub sources: Vec<Source>,
-    /// Sources that are not Rust.
+    /// The sources that cannot be parsed as Rust.
     pub unreadable: Vec<Breach>,
 }
 
 impl Tree {
+    /// Reads all files below `root`.
     pub fn read(root: &Path) -> Result<Self> {
         let mut tree = Self { files: list(root)?, sources: Vec::new(), unreadable: Vec::new() };
         for path in tree.files.iter().filter(|path| is_own_source(path)) {
@@ -48,6 +49,7 @@ impl Source {
         let not_rust = |error: syn::Error| {
             Breach::at_line(path, error.span().start().line, format!("this is not rust: {error}"))
         };
+        // The tokens are kept beside the syntax tree, because the tree does not look into macro calls.
         let tokens: TokenStream =
             text.parse().map_err(|error: proc_macro2::LexError| not_rust(error.into()))?;
         let syntax = syn::parse2(tokens.clone()).map_err(not_rust)?;
@@ -55,7 +57,8 @@ impl Source {
     }
 }
 
-/// A Rust file that is code of ours. Below a `fixtures` folder it is data, unless that folder is itself inside `src`.
+/// Whether a file is Rust code of this repository. Below a `fixtures` directory it is data, unless that directory is inside
+/// `src`.
 fn is_own_source(path: &str) -> bool {
     let ours = ["crates/", "xtask/", "fuzz/"].iter().any(|folder| path.starts_with(folder));
     let data = path.split('/').find(|part| ["src", "fixtures"].contains(part)) == Some("fixtures");
@@ -71,17 +74,19 @@ fn list(root: &Path) -> Result<Vec<String>> {
         Some(files) => files,
         None => list_by_walking(root)?,
     };
+    // Git lists a file with a merge conflict once for each side.
     files.sort();
     files.dedup();
     Ok(files)
 }
 
-/// `None` when git is missing or does not know this folder (then it does not list the root manifest either).
+/// Lists files through git. `None` means that git is missing or does not know this directory (then the root manifest is not
+/// listed).
 fn list_by_git(root: &Path) -> Option<Vec<String>> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
-        // Inside a git hook these name the repository of the hook, whatever the current folder is.
+        // Inside a git hook these variables name the repository of the hook, independent of the current directory.
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")
         .env_remove("GIT_INDEX_FILE")
@@ -90,6 +95,7 @@ fn list_by_git(root: &Path) -> Option<Vec<String>> {
         .filter(|output| output.status.success())?;
     let files: Vec<String> = String::from_utf8_lossy(&output.stdout)
         .split('\0')
+        // The index may still list files that were deleted in the work tree.
         .filter(|path| fs::symlink_metadata(root.join(path)).is_ok_and(|found| found.is_file()))
         .map(str::to_owned)
         .collect();
@@ -106,6 +112,7 @@ fn list_by_walking(root: &Path) -> Result<Vec<String>> {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+            // A symbolic link is neither a file nor a directory here, so the walk cannot loop.
             let kind = entry.file_type()?;
             if kind.is_file() {
                 files.push(path);

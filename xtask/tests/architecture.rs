@@ -1,7 +1,7 @@
-//! The arrows between the crates: the real workspace has no forbidden one, and each forbidden one would be found.
+//! Tests of the dependencies between the crates: the real workspace has no forbidden one, and each forbidden one would be found.
 //!
-//! All but the first test work on a copy of the real manifests in a temporary folder, break one thing by text and
-//! expect exactly that breach: a check that went blind cannot stay green.
+//! All but the first test work on a copy of the real manifests in a temporary directory, break one thing, and expect exactly
+//! that breach: so a check that no longer works cannot stay green.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn an_untouched_copy_has_no_breach() -> Result<()> {
     Ok(())
 }
 
-/// From, to (by folder), and the reason that is given.
+/// The dependent crate, its dependency (by directory), and the reason that is reported.
 const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("core", "store", "core decides, and depends on nothing of ours"),
     ("core", "agents", "core decides, and depends on nothing of ours"),
@@ -213,11 +213,11 @@ fn a_source_that_is_not_rust_is_a_breach() -> Result<()> {
     expect(&[Edit::File("crates/bmad/src/extra.rs", "what is this\n")], &[found])
 }
 
-/// One thing to break in the copy.
+/// One change that breaks something in the copy.
 enum Edit<'a> {
-    /// In this file, in this table, this line more.
+    /// Adds a line to a table of a file: file, table, line.
     Line(&'a str, &'a str, &'a str),
-    /// This file, with this text.
+    /// Writes a file with this text.
     File(&'a str, &'a str),
 }
 
@@ -258,7 +258,7 @@ fn package(folder: &str) -> String {
     if folder == "cli" { "tribunal".to_owned() } else { format!("tribunal-{folder}") }
 }
 
-/// The real manifests in a temporary folder, with stubs for the libraries that are without std.
+/// Copies the real manifests into a temporary directory, with stubs for the libraries that are without std.
 fn copy() -> Result<TempDir> {
     let (from, to) = (root(), tempfile::tempdir()?);
     write(&to.path().join("Cargo.toml"), &fs::read_to_string(from.join("Cargo.toml"))?)?;

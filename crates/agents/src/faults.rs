@@ -1,13 +1,13 @@
-//! What the words of an error mean.
+//! Classifies what clients report as errors.
 //!
-//! Only what a client *reports* as an error comes in here, never what a model answered: a finding may well be about a rate
-//! limit, or quote “401”. What follows from a fault is `core`'s table.
+//! Only error messages of clients come in here, never the answers of models: a finding may be about a rate limit, or
+//! quote "401". What follows from a fault is decided by a table in `core`.
 
 use tribunal_core::fault::FaultKind;
 
 use crate::{driver::output::Clock, limits::reset_ms};
 
-/// Words that mean one thing whatever the status was.
+/// Phrases that mean one thing regardless of the HTTP status.
 const TELLING: &[(FaultKind, &[&str])] = &[
     (
         FaultKind::NoCredit,
@@ -70,7 +70,7 @@ const TELLING: &[(FaultKind, &[&str])] = &[
     ),
 ];
 
-/// Words that count only where no status says more.
+/// Phrases that count only if no status says more.
 const VAGUE: &[(FaultKind, &[&str])] = &[
     (
         FaultKind::Limited { until_ms: None },
@@ -129,13 +129,18 @@ const VAGUE: &[(FaultKind, &[&str])] = &[
     (FaultKind::Malformed, &["json parse error", "unexpected token"]),
 ];
 
-/// What an error message means; none: nothing that is known. `status` is the provider's, if the client gave it apart.
+/// Classifies an error message; `None` if nothing in it is known. `status` is the provider's HTTP status, if the
+/// client reported it separately.
 pub fn classify(message: &str, status: Option<u16>, clock: &Clock) -> Option<FaultKind> {
+    // Clients use the typographic apostrophe in some messages ("You’ve hit your limit") and the plain one in others.
     let folded = message.to_lowercase().replace('’', "'");
     let status = status.or_else(|| said_status(&folded));
+    // The order matters: "credit balance is too low" comes with status 400, which alone would be a rejected request,
+    // while the vague phrases also occur in messages whose status is precise.
     let kind =
         in_table(&folded, TELLING).or_else(|| by_status(status?)).or_else(|| in_table(&folded, VAGUE))?;
     Some(match kind {
+        // The original message is used here, because names of time zones are recognized by their capitals.
         FaultKind::Limited { .. } => FaultKind::Limited { until_ms: reset_ms(message, clock) },
         kind => kind,
     })
@@ -148,6 +153,7 @@ fn in_table(folded: &str, table: &[(FaultKind, &[&str])]) -> Option<FaultKind> {
         .map(|(kind, _)| kind.clone())
 }
 
+/// The fault that an HTTP status stands for; `None` for a status that is no error.
 pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
     Some(match status {
         401 | 403 => FaultKind::NotSignedIn,
@@ -157,12 +163,14 @@ pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
         413 => FaultKind::Overflow,
         429 => FaultKind::Limited { until_ms: None },
         500..=599 => FaultKind::Overloaded,
+        // The catch-all for 4xx comes after the ones with a meaning of their own.
         400..=499 => FaultKind::Rejected { status },
         _ => return None,
     })
 }
 
-/// The status in words that announce one: `unexpected status 401`, `last status: 429`, `API Error: 500`, `rejected (429)`.
+/// Finds a status in a phrase that announces one: `unexpected status 401`, `last status: 429`, `API Error: 500`,
+/// `rejected (429)`. A bare number is never a status: it may be a line number or an amount.
 fn said_status(folded: &str) -> Option<u16> {
     let announced = ["status code", "status", "api error", "http error", "error code", "http", "rejected"];
     announced.iter().flat_map(|word| folded.match_indices(word)).find_map(|(at, word)| {

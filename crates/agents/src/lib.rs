@@ -1,12 +1,12 @@
-//! Translates between Tribunal's briefs and the languages of agent command lines.
+//! Translates between Tribunal's task briefs and the languages of agent command lines.
 //!
-//! [`prompt`] turns a brief into the text an agent reads, [`driver`] says how an agent is launched and how its output is
-//! read, [`answer`] turns its words into typed findings and fixes, [`analysis`] weighs free text, [`clients`] knows what is
-//! to be known of each client, [`hook`] speaks with sessions that people have open, [`replay`] plays scripts where no real
-//! agent is wanted.
+//! [`prompt`] turns a brief into the text an agent reads. [`driver`] says how an agent is launched and how its output
+//! is decoded. [`answer`] turns the output into typed findings and fixes, and [`analysis`] scores free text.
+//! [`clients`] is the registry of coding clients, [`hook`] speaks with the sessions that users have open, and
+//! [`replay`] plays scripts in place of a real agent.
 //!
-//! It starts nothing: a launch is data that `runner` hands to `supervise`. It knows nothing of BMAD files, journals or
-//! what an answer is worth; the last is `core`'s business.
+//! This crate starts no process: a launch is data that `runner` hands to `supervise`. It knows nothing of BMAD files
+//! or journals, and it does not judge what an answer is worth; that is decided in `core`.
 
 pub mod analysis;
 pub mod answer;

@@ -1,25 +1,27 @@
-//! The forms of answers as JSON Schemas, for clients that hold a model to one.
+//! JSON Schemas of the answers, for clients that hold a model to a schema.
 //!
-//! They are what the prompts' forms say, in the same words; what comes back is still read by [`crate::answer`], which takes
-//! far more than these. No schema is a check here.
+//! The schemas say the same as the forms in the prompts. Nothing is validated against them here: answers are always
+//! read by [`crate::answer`], which accepts far more.
 
 use serde_json::{Map, Value, json};
 
 use crate::answer::Wanted;
 
-/// How a provider wants fields that may be missing.
+/// How a provider expects fields that may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// They may be left out.
+    /// Optional fields may be left out.
     Loose,
-    /// All must be there, and be null instead; nothing else may be there.
+    /// Every field must be present, optional ones as null, and no other field is allowed.
     Strict,
 }
 
+/// Builds the schema of an answer of this kind.
 pub(crate) fn of(wanted: Wanted, form: Form) -> Value {
     let text = || json!({"type": "string"});
     match wanted {
         Wanted::Findings => {
+            // Only parties answer with these; the other reviewers leave them out.
             let beside = [
                 may("personas", form, list(text())),
                 may("consensus", form, text()),
@@ -78,7 +80,7 @@ fn finding(form: Form) -> Value {
     )
 }
 
-/// A field, and whether it has to be there.
+/// A field's name, its schema, and whether it is required.
 type Field = (&'static str, Value, bool);
 
 fn must(name: &'static str, schema: Value) -> Field {
@@ -88,6 +90,7 @@ fn must(name: &'static str, schema: Value) -> Field {
 fn may(name: &'static str, form: Form, schema: Value) -> Field {
     match form {
         Form::Loose => (name, schema, false),
+        // Strict providers reject optional fields, so that "missing" has to be spelled as null.
         Form::Strict => (name, json!({"anyOf": [schema, {"type": "null"}]}), true),
     }
 }
@@ -95,6 +98,7 @@ fn may(name: &'static str, form: Form, schema: Value) -> Field {
 fn object(form: Form, fields: impl IntoIterator<Item = Field>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
+    // The order of the fields is that of the form in the prompt.
     for (name, schema, needed) in fields {
         properties.insert(name.to_string(), schema);
         if needed {
@@ -102,6 +106,7 @@ fn object(form: Form, fields: impl IntoIterator<Item = Field>) -> Value {
         }
     }
     let mut object = json!({"type": "object", "properties": properties, "required": required});
+    // Loose schemas allow additional fields: an answer with extra keys is still worth reading.
     if form == Form::Strict {
         object["additionalProperties"] = json!(false);
     }
@@ -123,7 +128,7 @@ mod tests {
     use super::*;
     use crate::answer::parse;
 
-    /// Every object names all its fields as required and allows no other: what strict providers insist on.
+    /// Checks that every object requires all of its fields and allows no other, as strict providers demand.
     fn assert_strict(schema: &Value) {
         match schema {
             Value::Object(map) => {

@@ -1,9 +1,10 @@
-//! The id of a talk, wherever a client puts it.
+//! Finds the id of a session in the JSON of any client.
 
 use serde_json::Value;
 
-/// The names that clients use, the surest first.
+/// Finds the session id under the names that clients use, the most reliable one first.
 pub(crate) fn id(object: &Value) -> Option<&str> {
+    // Only strings count: a number under the same name is not an id that a client would accept back.
     let direct = |name: &str| object.get(name).and_then(Value::as_str);
     let nested = object.get("metadata").and_then(|beside| beside.get("session_id")).and_then(Value::as_str);
     let known =
@@ -11,7 +12,7 @@ pub(crate) fn id(object: &Value) -> Option<&str> {
     known.filter(|id| is_plain(id))
 }
 
-/// It becomes an argument of a command line: nothing that could be taken for a flag or a path.
+/// Whether an id can safely become an argument of a command line: it must not look like a flag or a path.
 pub(crate) fn is_plain(id: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=128).contains(&id.len()) && !id.starts_with(['-', '.']) && id.chars().all(letter)

@@ -1,8 +1,8 @@
-//! What an agent is told to run a step of BMAD's method: a slash command, or words that name the file to read first.
+//! What an agent is told to run a step of BMAD's method: a slash command, or a prompt that names the file to read first.
 //!
-//! Taken from what is there, never from what an era should have: updates are left half done, and modules come and go. A slash
-//! command is given only to Claude Code, of which it is known that it runs one without a terminal; every other client gets
-//! words. Codex keeps its prompts in a person's home, where nothing is looked for.
+//! The command is taken from the files that exist, never from what an era should have: updates stay unfinished, and modules
+//! come and go. Only Claude Code gets a slash command, since it is known to run one without a terminal; every other client
+//! gets a prompt. Codex keeps its prompts in the user's home directory, where nothing is searched.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::{
     shelf::{self, Shelf},
 };
 
-/// A step of BMAD's method that can be asked for.
+/// A step of BMAD's method that can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
@@ -43,7 +43,7 @@ pub enum Step {
     ProjectContext,
 }
 
-/// One name a step has had: of a workflow, what to say behind it, and in which era alone it means this step.
+/// One name that a step has had: the workflow, the argument behind it, and the only era in which the name means this step.
 struct Name {
     workflow: &'static str,
     extra: &'static str,
@@ -59,7 +59,7 @@ const fn late(workflow: &'static str, extra: &'static str) -> Name {
 }
 
 impl Step {
-    /// In the order of the method; those that stand beside it last.
+    /// All steps in the order of the method; the ones beside it come last.
     pub const ALL: [Step; 22] = [
         Step::Brainstorming,
         Step::Research,
@@ -112,14 +112,17 @@ impl Step {
         }
     }
 
-    /// By our word for it or by a name that any era has for its workflow: `bmad-create-prd`, `create-prd` and `prd` are one.
+    /// The step of a name: Tribunal's own or that of its workflow in any era, so `bmad-create-prd`, `create-prd` and `prd`
+    /// are one.
     pub fn named(said: &str) -> Option<Step> {
         let said = said.trim().trim_start_matches('/');
+        // Entry points of the first era have colons: `/bmad:bmm:workflows:create-prd`.
         let said = said.rsplit(':').next().unwrap_or(said);
         let said = said.strip_prefix("bmad-").unwrap_or(said);
         let said = said.strip_prefix("bmm-").unwrap_or(said);
         let is_own =
             |step: &Step| step.names().iter().any(|name| name.only.is_none() && name.workflow == said);
+        // Tribunal's own names win: `sprint-planning` is also what era D calls other steps.
         Step::ALL
             .into_iter()
             .find(|step| step.as_str() == said)
@@ -128,8 +131,9 @@ impl Step {
             .or_else(|| (said == "build").then_some(Step::QuickDev))
     }
 
-    /// What its workflow is called, today's name first.
+    /// The names that its workflow has had, today's name first.
     fn names(self) -> &'static [Name] {
+        // The order matters: the first name that has an entry point is used.
         const BRAINSTORMING: &[Name] = &[name("brainstorming")];
         const RESEARCH: &[Name] = &[name("deep-recon"), name("research"), name("domain-research")];
         const BRIEF: &[Name] = &[name("product-brief"), name("create-product-brief")];
@@ -190,22 +194,22 @@ impl fmt::Display for Step {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Command {
-    /// `/bmad-dev-story`, from this file.
+    /// A slash command such as `/bmad-dev-story`, defined by this file.
     Slash { text: String, file: String },
-    /// Words for a client without slash commands; they name this file.
+    /// A prompt for a client without slash commands; it names this file.
     Text { prompt: String, file: String },
-    /// It cannot be run here.
+    /// The step cannot be run here.
     Missing {
         why: String,
         instead: String,
-        /// What to do instead is to run BMAD's installer as it is.
+        /// Whether the advice is to run BMAD's installer without further options.
         #[serde(skip)]
         by_installer: bool,
     },
 }
 
 impl Command {
-    /// The whole prompt, with what is to be worked on: a story's file, an epic. None: it cannot be run.
+    /// The whole prompt with its subject, such as a story's file or an epic; `None` if the step cannot be run.
     pub fn prompt(&self, about: &str) -> Option<String> {
         let about = about.trim();
         match self {
@@ -218,16 +222,18 @@ impl Command {
     }
 }
 
-/// How a client, as Tribunal calls it (`claude-code`, `codex`), runs a step in this project.
+/// How a client, by Tribunal's name for it (`claude-code`, `codex`), runs a step in this project.
 pub fn of(layout: &Layout, step: Step, client: &str, shelf: &dyn Shelf) -> Command {
     let finder = Finder { layout, shelf, claude: matches!(client, "claude" | "claude-code") };
     let names = step.names().iter().filter(|name| name.only.is_none_or(|era| layout.era == Some(era)));
     names.into_iter().find_map(|name| finder.command(name)).unwrap_or_else(|| missing(layout, step, client))
 }
 
+/// Explains why a step cannot be run, and what to do: the reason depends on the era and on the installed modules.
 fn missing(layout: &Layout, step: Step, client: &str) -> Command {
     let names = step.names().iter().filter(|name| name.only.is_none_or(|era| layout.era == Some(era)));
     let mut names: Vec<&str> = names.map(|name| name.workflow).collect();
+    // Late names repeat earlier ones, and each should be named once.
     names.dedup();
     let by_installer = |why: String| {
         let instead = format!("run BMAD's installer for {client}: npx bmad-method install");
@@ -238,6 +244,7 @@ fn missing(layout: &Layout, step: Step, client: &str) -> Command {
         instead: instead.to_string(),
         by_installer: false,
     };
+    // The arms go from the general reason to the special ones; the installer helps in every other case.
     match (step, layout.era) {
         _ if layout.root.is_none() => by_installer("BMAD is not installed here".to_string()),
         (Step::CreateStory, Some(Era::D)) => otherwise(
@@ -255,6 +262,7 @@ fn missing(layout: &Layout, step: Step, client: &str) -> Command {
     }
 }
 
+/// Looks up the entry points of a step in one project.
 struct Finder<'a> {
     layout: &'a Layout,
     shelf: &'a dyn Shelf,
@@ -266,14 +274,17 @@ impl Finder<'_> {
         if self.claude
             && let Some((text, file)) = self.slash(name.workflow)
         {
+            // Some steps share a workflow in late eras and differ only by this argument.
             let text = [text.as_str(), name.extra].join(" ").trim_end().to_string();
             return Some(Command::Slash { text, file });
         }
+        // Without a slash command the agent is told to read the workflow itself.
         let (file, engine) = self.file(name.workflow)?;
         let extra = match name.extra {
             "" => String::new(),
             extra => format!(" It was called with `{extra}`."),
         };
+        // Workflows in YAML are run by an engine of their own, which the agent has to read first.
         let prompt = match engine {
             Some(engine) => format!(
                 "Run the BMAD workflow {}. Read {engine} first, all of it: it says how a workflow is run. Then run {file} \
@@ -288,7 +299,7 @@ impl Finder<'_> {
         Some(Command::Text { prompt, file })
     }
 
-    /// What Claude Code is to be given, and the file that makes it known.
+    /// What Claude Code has to be given, and the file that defines it.
     fn slash(&self, workflow: &str) -> Option<(String, String)> {
         let own = self.layout.clients.iter().filter(|client| client.name == "claude");
         own.filter_map(|client| match client.entries {
@@ -316,20 +327,22 @@ impl Finder<'_> {
         files.into_iter().find(|(_, file)| shelf::has(self.shelf, file))
     }
 
-    /// `bmad-dev-story`, in earlier eras `bmad-bmm-dev-story`; modules of later versions in earlier trees repeat themselves:
-    /// `bmad-tea-bmad-testarch-trace`.
+    /// The names that an entry point may have: `bmad-dev-story`, in earlier eras `bmad-bmm-dev-story`. Modules of later
+    /// versions in earlier trees repeat the prefix: `bmad-tea-bmad-testarch-trace`.
     fn stems(&self, workflow: &str) -> Vec<String> {
         let modules =
             ["bmm", "tea"].into_iter().chain(self.layout.modules.iter().map(|module| module.name.as_str()));
+        // The method and the test architect come first; the others follow in the order of the manifest.
         let prefixed = modules.flat_map(|module| {
             [format!("bmad-{module}-{workflow}"), format!("bmad-{module}-bmad-{workflow}")]
         });
         std::iter::once(format!("bmad-{workflow}")).chain(prefixed).collect()
     }
 
+    /// Finds a command in the tree of the first era, `bmad/MODULE/workflows/NAME.md`.
     fn in_tree(&self, workflow: &str, folder: &str) -> Option<(String, String)> {
         let mut modules: Vec<String> = self.shelf.names(folder);
-        // The method's own before anybody's who has one of the same name.
+        // The method's own commands come before those of another module with the same name.
         modules.sort_by_key(|module| match module.as_str() {
             "bmm/" => 0,
             "core/" => 1,
@@ -341,10 +354,10 @@ impl Finder<'_> {
         })
     }
 
-    /// The file to read first, and who runs it where it does not say so itself.
+    /// The file to read first, and the engine that runs it, where the file needs one.
     fn file(&self, workflow: &str) -> Option<(String, Option<String>)> {
         let folders = self.layout.clients.iter().filter(|client| client.entries == Entries::Skills);
-        // What all other clients share is meant for them; Claude's own serves as well.
+        // The directory that all other clients share is meant for them; Claude's own serves as well.
         let shared = folders.clone().filter(|client| client.name != "claude");
         let any = shared.chain(folders).find_map(|client| self.skill(workflow, &client.folder));
         if let Some((_, file)) = any {
@@ -352,11 +365,13 @@ impl Finder<'_> {
         }
         let root = self.layout.root.as_deref()?;
         let path = self.in_manifest(workflow, root)?;
+        // Only YAML workflows need the engine, and only early eras have it.
         let engine = format!("{root}/core/tasks/workflow.xml");
         let engine = Some(engine).filter(|engine| path.ends_with(".yaml") && shelf::has(self.shelf, engine));
         Some((path, engine))
     }
 
+    /// Finds the workflow's file in the manifest, if that file exists: manifests list more than was installed.
     fn in_manifest(&self, workflow: &str, root: &str) -> Option<String> {
         let paths = ["_config", "_cfg"].map(|folder| format!("{root}/{folder}/workflow-manifest.csv"));
         let text = paths.iter().find_map(|path| self.shelf.read(path).ok().flatten())?;
@@ -368,6 +383,7 @@ impl Finder<'_> {
             .filter(|row| row.get(name).is_some_and(|name| name.trim() == workflow))
             .filter_map(|row| row.get(path))
             .map(|path| path.trim().trim_start_matches("{project-root}/").to_string())
+            // A manifest may list files of a module that was removed.
             .find(|path| shelf::has(self.shelf, path))
     }
 }

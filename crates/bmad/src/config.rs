@@ -1,7 +1,7 @@
-//! A project's BMAD settings: where its documents stand, who works on it and in which language, and which file said so.
+//! A project's BMAD settings: where its documents are, who works on it and in which language, and which file set each value.
 //!
-//! Every era has `_bmad/bmm/config.yaml`; late ones have four TOML files over it. Nothing is checked for being there on disk:
-//! a folder that BMAD has yet to make is a folder. The binary's own settings are read elsewhere.
+//! Every era has `_bmad/bmm/config.yaml`; late eras have four TOML files that override it. No folder is checked for its
+//! existence: BMAD may still have to create it. Tribunal's own settings are read elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ use crate::{
     yaml::{self, Broken, Form, Node},
 };
 
-/// Where the file stands in a project.
+/// The path of the settings file that every era has.
 pub const CONFIG_PATH: &str = "_bmad/bmm/config.yaml";
 
-/// Where BMAD writes when its settings say nothing.
+/// The folder that BMAD writes to if its settings do not name one.
 pub const OUTPUT_FOLDER: &str = "_bmad-output";
 
-/// Where BMAD may be installed, today's place first.
+/// The directories in which BMAD may be installed, today's first.
 pub const ROOTS: [&str; 3] = ["_bmad", ".bmad", "bmad"];
 
-/// How many names in braces are followed for one value: a file can be made to name itself without end.
+/// How many names in braces are expanded for one value: a file can be made to refer to itself without end.
 const NAMES: usize = 32;
 
-/// Keys that say a folder.
+/// The keys whose value is a folder.
 const FOLDERS: [&str; 9] = [
     "output_folder",
     "planning_artifacts",
@@ -40,15 +40,15 @@ const FOLDERS: [&str; 9] = [
     "tech_docs",
 ];
 
-/// A folder as it is meant, relative to the project's root unless it was written as an absolute path. Early eras write
-/// `{project-root}/_bmad-output`, later ones `_bmad-output`. Empty: the root itself.
+/// A folder in its normal form, relative to the project's root unless it was written as an absolute path. Early eras write
+/// `{project-root}/_bmad-output`, later ones `_bmad-output`. Empty means the root itself.
 pub fn folder(said: &str) -> &str {
     let said = said.trim();
     let said = said.strip_prefix("{project-root}").map_or(said, |rest| rest.trim_start_matches('/'));
     said.trim_start_matches("./").trim_end_matches('/')
 }
 
-/// Where a project's documents stand, relative to its root, with `/` and none at the end. Empty: the root itself.
+/// The folders of a project's documents, relative to its root, with `/` and none at the end. Empty means the root itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Folders {
     pub output: String,
@@ -56,9 +56,9 @@ pub struct Folders {
     pub planning: String,
     /// The board and the stories.
     pub implementation: String,
-    /// What is known about the project: its documentation.
+    /// The project's documentation.
     pub knowledge: String,
-    /// What the test architect writes.
+    /// The documents of the test architect.
     pub tests: String,
 }
 
@@ -74,7 +74,7 @@ impl Default for Folders {
     }
 }
 
-/// Which file said a value, and in which line.
+/// Which file set a value, and in which line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Origin {
     pub path: String,
@@ -87,27 +87,27 @@ pub struct Config {
     pub folders: Folders,
     pub project_name: Option<String>,
     pub user_name: Option<String>,
-    /// What agents speak to people in.
+    /// The language in which agents speak to the user.
     pub communication_language: Option<String>,
-    /// What documents are written in.
+    /// The language in which documents are written.
     pub document_language: Option<String>,
     /// beginner, intermediate or expert.
     pub skill_level: Option<String>,
-    /// Everything that was said, as it was said: `bmm.planning_artifacts`, `core.user_name`.
+    /// Every value as it was written, by its qualified key: `bmm.planning_artifacts`, `core.user_name`.
     pub values: BTreeMap<String, String>,
-    /// Where each of them was said last.
+    /// Where each value was set last.
     pub said: BTreeMap<String, Origin>,
     #[serde(skip)]
     pub problems: Vec<Problem>,
 }
 
 impl Config {
-    /// Where a key was said, whichever module said it; none: it is a default.
+    /// Where a key was set, in whichever module; `None` if it has its default.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.find(key).and_then(|name| self.said.get(name))
     }
 
-    /// A key's value as it was said: BMAD's method before its core before other modules.
+    /// A key's value as it was written: BMAD's method wins over its core, and its core over other modules.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.find(key).and_then(|name| self.values.get(name)).map(String::as_str)
     }
@@ -124,13 +124,13 @@ impl Config {
     }
 }
 
-/// Where BMAD is installed: the first folder that has something only its installer writes.
+/// The directory in which BMAD is installed: the first that has something only its installer writes.
 pub fn root(shelf: &dyn Shelf) -> Option<&'static str> {
     let marks = ["_config/", "_cfg/", "config.toml"];
     ROOTS.into_iter().find(|root| {
         let names = shelf.names(root);
         let has = |name: &str| names.iter().any(|there| there == name);
-        // `bmad/` may be anybody's folder; a module with its settings is not.
+        // `bmad/` may be an ordinary directory of the project; one that holds a module with its settings is not.
         marks.into_iter().any(has)
             || ["bmm", "core"].into_iter().any(|module| {
                 has(&format!("{module}/"))
@@ -139,6 +139,7 @@ pub fn root(shelf: &dyn Shelf) -> Option<&'static str> {
     })
 }
 
+/// Reads all settings files of a project. Without BMAD the defaults apply.
 pub fn read(shelf: &dyn Shelf) -> Config {
     let mut layers = Layers { root: shelf.root().map(String::from), ..Layers::default() };
     if let Some(root) = root(shelf) {
@@ -148,18 +149,19 @@ pub fn read(shelf: &dyn Shelf) -> Config {
     layers.config()
 }
 
-/// Later ones win.
+/// The settings while they are read; later files win.
 #[derive(Default)]
 struct Layers {
     config: Config,
-    /// Of the project.
+    /// The absolute path of the project's root.
     root: Option<String>,
-    /// What the YAML files said, for those skills that read nothing else.
+    /// The values of the YAML files, for those skills that read nothing else.
     yaml: BTreeMap<String, (String, Origin)>,
 }
 
 impl Layers {
-    /// Core, then every module, the method last: each module's file repeats the core's keys.
+    /// Reads the YAML files: core first, then every module, the method last, since each module's file repeats the core's
+    /// keys.
     fn yaml_of(&mut self, shelf: &dyn Shelf, root: &str) {
         let mut modules: Vec<String> = shelf
             .names(root)
@@ -171,9 +173,11 @@ impl Layers {
             "bmm" => 2,
             _ => 1,
         };
+        // These directories belong to the installer, not to a module.
         modules.retain(|module| !module.starts_with('_') && module != "custom" && module != "scripts");
         modules.sort_by(|a, b| (rank(a), a).cmp(&(rank(b), b)));
         for module in modules {
+            // The user's own file comes second, so that it wins over the team's.
             for name in ["config.yaml", "config.user.yaml"] {
                 let path = format!("{root}/{module}/{name}");
                 let Some(text) = shelf::read(shelf, &path, &mut self.config.problems) else { continue };
@@ -189,10 +193,11 @@ impl Layers {
         self.yaml = told.collect();
     }
 
-    /// The installer's for the team and for one person, then what people have set over it.
+    /// Reads the TOML files: the installer's for the team and for one user, then what users have set over it.
     fn toml_of(&mut self, shelf: &dyn Shelf, root: &str) {
         for path in toml_paths(root) {
             let Some(text) = shelf::read(shelf, &path, &mut self.config.problems) else { continue };
+            // A broken line costs only itself: the rest of the file is still used.
             let (tree, broken) = toml_tree::parse(&text);
             broken.iter().for_each(|broken| self.broken(&path, broken));
             if let Some(core) = tree.get("core") {
@@ -226,10 +231,10 @@ impl Layers {
                     self.config.problems.push(Problem::error("config-folder", path, what).at(entry.line));
                     continue;
                 }
-                // Other lists and tables mean nothing to us, and a key with nothing behind it sets nothing.
+                // Other lists and tables mean nothing to us, and a key without a value sets nothing.
                 _ => continue,
             };
-            // Each module's file repeats the core's keys; said by the core they stay the core's.
+            // Each module's file repeats the core's keys; they stay the core's, or one setting would have several values.
             let owner = if CORE.contains(&entry.key.as_str()) { "core" } else { module };
             let name = format!("{owner}.{}", entry.key);
             let origin = Origin { path: path.to_string(), line: entry.line };
@@ -256,13 +261,14 @@ impl Layers {
             "" => name.to_string(),
             folder => format!("{folder}/{name}"),
         };
-        // Before there were two folders for artifacts, plans stood in the output folder and stories in one of their own.
+        // Before there were two folders for artifacts, plans were in the output folder and stories in one of their own.
         let early = self.config.value("planning_artifacts").is_none()
             && ["dev_story_location", "dev_ephemeral_location", "sprint_artifacts"]
                 .iter()
                 .any(|key| self.config.value(key).is_some());
         let planning = if early { output.clone() } else { under(&output, "planning-artifacts") };
         let planning = self.folder(&["planning_artifacts"], planning);
+        // The names of the folder for stories, today's first.
         let stories =
             ["implementation_artifacts", "sprint_artifacts", "dev_ephemeral_location", "dev_story_location"];
         let implementation = self.folder(&stories, under(&output, "implementation-artifacts"));
@@ -271,8 +277,10 @@ impl Layers {
         self.config.folders = Folders { output, planning, implementation, knowledge, tests };
     }
 
-    /// The first of these keys that says a folder inside the project.
+    /// The first of these keys that names a folder inside the project. A folder that cannot be used is reported, and the
+    /// default applies.
     fn folder(&mut self, keys: &[&str], default: String) -> String {
+        // The keys are the names of one setting through the eras, today's first.
         let Some(key) = keys.iter().find(|key| self.config.value(key).is_some()) else { return default };
         let said = self.config.value(key).unwrap_or_default().to_string();
         match self.meant(&said) {
@@ -293,13 +301,16 @@ impl Layers {
         }
     }
 
+    /// Resolves a written path to one below the project's root, or says why that is impossible.
     fn meant(&self, said: &str) -> Result<String, String> {
         let whole = self.filled(said.trim(), &mut { NAMES })?;
+        // Some installers write the absolute path of the project instead of `{project-root}`.
         let named = self.root.as_deref().and_then(|root| whole.strip_prefix(root));
         let named = named.filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let inside = whole.strip_prefix("{project-root}").or(named).unwrap_or(&whole);
         let is_rooted = inside.len() < whole.len();
         let windows = inside.as_bytes().get(1) == Some(&b':');
+        // A cloned project must not make us read outside of it, so an absolute path or a drive letter is refused.
         if (inside.starts_with('/') && !is_rooted) || inside.starts_with('~') || windows {
             return Err("that is an absolute path".into());
         }
@@ -315,7 +326,7 @@ impl Layers {
         Ok(parts.join("/"))
     }
 
-    /// Names in braces exchanged for what they stand for; `{project-root}` stays, at the front only.
+    /// Expands names in braces; `{project-root}` stays, and only at the front.
     fn filled(&self, said: &str, left: &mut usize) -> Result<String, String> {
         let mut out = String::new();
         let mut rest = said;
@@ -333,10 +344,11 @@ impl Layers {
             }
             let value =
                 self.config.value(name).ok_or_else(|| format!("nothing says what `{{{name}}}` is"))?;
+            // A value that names itself would expand without end.
             *left = left.checked_sub(1).ok_or_else(|| format!("`{{{name}}}` stands for itself"))?;
             let value = self.filled(value.trim(), left)?;
             let value = value.trim_end_matches('/');
-            // A folder behind another is meant under it, wherever it says that it begins.
+            // A folder behind another one is meant below it, even if it is written as starting at the root.
             let value = if out.is_empty() { value } else { folder(value) };
             out.push_str(value);
         }
@@ -344,7 +356,8 @@ impl Layers {
         Ok(out)
     }
 
-    /// Late skills read the TOML files, others of the same tree still the YAML file: they had better say the same.
+    /// Reports folders that differ between the files: late skills read the TOML files, while others of the same tree still
+    /// read the YAML file.
     fn disagreements(&mut self) {
         for key in ["output_folder", "planning_artifacts", "implementation_artifacts", "project_knowledge"] {
             let Some(name) = self.config.find(key).map(str::to_string) else { continue };

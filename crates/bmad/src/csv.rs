@@ -1,9 +1,10 @@
-//! Comma-separated values: fields in quotes or not, doubled quotes, line breaks inside quotes, either kind of line end.
+//! Comma-separated values: fields with and without quotes, doubled quotes, line breaks inside quotes, both kinds of line
+//! endings.
 //!
-//! Lenient, since the files are not ours: a quote in the middle of a plain field is a quote, and what follows a closing quote
-//! still belongs to its field. What columns mean is not known here.
+//! The reader is lenient, since the files are not ours: a quote in the middle of a plain field is an ordinary character, and
+//! text behind a closing quote still belongs to its field. What the columns mean is not known here.
 
-/// The rows of a file, the heading among them. Empty lines are none.
+/// The rows of a file, the header row included. Empty lines are no rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
     pub rows: Vec<Vec<String>>,
@@ -11,6 +12,7 @@ pub(crate) struct Table {
     pub unclosed: Option<usize>,
 }
 
+/// Reads all rows. A quote that is never closed loses the rows behind it, and its line is reported.
 pub(crate) fn parse(text: &str) -> Table {
     let mut reader = Reader { table: Table::default(), row: Vec::new(), field: String::new(), at: At::Start };
     let mut opened = 1;
@@ -19,6 +21,7 @@ pub(crate) fn parse(text: &str) -> Table {
         if reader.at == At::Start && c == '"' {
             opened = line;
         }
+        // The line is counted before the character is taken, since a quoted field may contain line breaks.
         line += usize::from(c == '\n');
         reader.take(c);
     }
@@ -30,13 +33,14 @@ pub(crate) fn parse(text: &str) -> Table {
     reader.table
 }
 
+/// Where the reader is within a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     /// Before the first character of a field.
     Start,
     Plain,
     Quoted,
-    /// Behind a quote inside quotes: the end of the field, or the first half of a quote.
+    /// Behind a quote inside a quoted field: either the end of the field, or the first half of a doubled quote.
     Quote,
 }
 
@@ -52,6 +56,7 @@ impl Reader {
         match (self.at, c) {
             (At::Start, '"') => self.at = At::Quoted,
             (At::Quoted, '"') => self.at = At::Quote,
+            // Commas and line breaks are ordinary characters inside quotes.
             (At::Quoted, c) => self.field.push(c),
             (At::Quote, '"') => {
                 self.field.push('"');
@@ -72,7 +77,7 @@ impl Reader {
     }
 
     fn end_row(&mut self) {
-        // An empty line, or the second half of a line end.
+        // This is an empty line, or the second half of `\r\n`.
         if self.row.is_empty() && self.at == At::Start {
             return;
         }

@@ -1,37 +1,39 @@
-//! The ledger of what was left for later, `deferred-work.md`: entries as `bmad-build` appends them, bullets as a code review
-//! does, entries with ids and fields, and the free notes of older eras.
+//! The ledger of deferred work, `deferred-work.md`: entries as `bmad-build` appends them, bullets as a code review writes
+//! them, entries with ids and fields, and the free notes of older eras.
 //!
-//! Nothing is ever taken out or put in another order; [`add`] appends.
+//! Nothing is ever removed or moved; [`add_items`] appends.
 
 use serde::Serialize;
 
 use crate::page::{Line, Page, plain, spliced};
 
-/// Everything that was left.
+/// All deferred work of a project.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Ledger {
     pub items: Vec<Item>,
 }
 
+/// One deferred item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// `DW-3`, where it has one.
+    /// The id, such as `DW-3`, where the item has one.
     pub id: Option<String>,
     pub text: String,
-    /// The spec or the review it came from.
+    /// The spec or the review that the item came from.
     pub source: Option<String>,
     pub evidence: Option<String>,
-    /// `file:line`.
+    /// The place in the code, as `file:line`.
     pub place: Option<String>,
     pub severity: Option<String>,
-    /// As it is written.
+    /// The status as it is written.
     pub status: Option<String>,
-    /// Ticked, struck out, or with a status that says so.
+    /// Whether the item is ticked, struck out, or has a status that says so.
     pub done: bool,
     pub line: usize,
     pub shape: Shape,
 }
 
+/// How an item is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
@@ -45,7 +47,7 @@ pub enum Shape {
     Free,
 }
 
-/// Something to leave for later.
+/// An item to be deferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewItem {
     /// The file of the spec or story.
@@ -69,18 +71,19 @@ pub fn read(text: &str) -> Ledger {
 struct Reader {
     items: Vec<Item>,
     open: Option<Open>,
-    /// From `## Deferred from: …`.
+    /// The review that the current section comes from, by its heading `## Deferred from: …`.
     section: Option<String>,
 }
 
 /// The item that the next lines may belong to.
 struct Open {
     item: Item,
-    /// Columns that its bullet is indented by; a heading has none.
+    /// The indentation of its bullet in columns; an item with a heading has none.
     indent: Option<usize>,
     field: Field,
 }
 
+/// The fields of an item, by the names that any era uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
     Text,
@@ -93,6 +96,7 @@ enum Field {
 }
 
 impl Reader {
+    /// Takes one line: it begins an item, continues one or ends one.
     fn line(&mut self, line: &Line<'_>) {
         if let Some((level, title)) = line.heading() {
             self.heading(level, title, line.number);
@@ -102,6 +106,7 @@ impl Reader {
         if text.is_empty() {
             return;
         }
+        // Indentation decides whether a line continues the item above it.
         let indent = line.text.len() - line.text.trim_start().len();
         let bullet = text
             .strip_prefix(['-', '*', '+'])
@@ -114,13 +119,14 @@ impl Reader {
                     open.more(text);
                 }
             }
+            // Any other bullet begins a new item.
             (Some(rest), _) => {
                 self.close();
                 self.open = Some(Open::bullet(rest, indent, line.number, self.section.as_deref()));
             }
             (None, Some(open)) if indent > open.indent.unwrap_or(0) || open.indent.is_none() => {
                 if !open.set(text) {
-                    // Under a heading, prose at the margin tells of the item, not of its last field.
+                    // Under a heading, prose without indentation describes the item, not its last field.
                     if indent == 0 {
                         open.field = Field::Evidence;
                     }
@@ -131,6 +137,7 @@ impl Reader {
         }
     }
 
+    /// A heading is an item with an id, names the review of the items below it, or ends that section.
     fn heading(&mut self, level: usize, title: &str, line: usize) {
         self.close();
         if let Some((id, rest)) = id_of(title) {
@@ -148,9 +155,11 @@ impl Reader {
         }
     }
 
+    /// Ends the open item. An item without text, such as a heading without a title, is left out.
     fn close(&mut self) {
         let Some(Open { mut item, .. }) = self.open.take() else { return };
         let closed = ["done", "closed", "resolved", "fixed", "complete", "completed"];
+        // The first word decides: `done 2026-01-01` and `closed: see DW-9` are both closed.
         item.done |= item.status.as_deref().is_some_and(|status| {
             let word = status
                 .split(|c: char| !c.is_alphanumeric())
@@ -201,17 +210,20 @@ impl Open {
             open.item.place = place(text);
             open.item.text = text.to_string();
         }
+        // Some users strike an item out instead of ticking it.
         open.item.done = ticked || open.item.text.starts_with("~~");
         open
     }
 
-    /// Takes `name: value` in; false: it is no field that is known.
+    /// Takes a line `name: value`; returns false if its field is not known.
     fn set(&mut self, text: &str) -> bool {
         let Some((field, value)) = field_of(text) else { return false };
-        // A review's bullet goes on with a word and a colon sometimes; its text is not to be lost.
+        // A review's bullet may continue with a word and a colon; such a line is text and must not replace the text before
+        // it.
         if matches!(field, Field::Text) && self.item.shape != Shape::Entry {
             return false;
         }
+        // Lines without a field of their own continue this one.
         self.field = field;
         let value = value.trim().trim_matches('`').to_string();
         match field {
@@ -226,7 +238,7 @@ impl Open {
         true
     }
 
-    /// A line that goes on with the last field.
+    /// Appends a line to the field that was read last.
     fn more(&mut self, text: &str) {
         let to = match self.field {
             Field::Text => &mut self.item.text,
@@ -257,12 +269,12 @@ fn field_of(text: &str) -> Option<(Field, &str)> {
     Some((field, value.trim_start_matches('*')))
 }
 
-/// Whether a bullet under an item with a heading is an item of its own.
+/// Whether a bullet below an item with a heading is an item of its own.
 fn begins_item(bullet: &str) -> bool {
     id_of(bullet).is_some() || bullet.starts_with("source_spec:")
 }
 
-/// `DW-3: …`, `[DW-3] …`.
+/// Splits off the id of `DW-3: …` or `[DW-3] …`.
 fn id_of(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start_matches(['[', '*', '`', '~']);
     let rest = text.strip_prefix("DW-")?;
@@ -271,7 +283,7 @@ fn id_of(text: &str) -> Option<(String, &str)> {
     (end > 0).then(|| (format!("DW-{}", &rest[..end]), behind))
 }
 
-/// `[file:line]` in a text.
+/// The place in the code that a text names as `[file:line]`. A link `[x](y)` is none.
 fn place(text: &str) -> Option<String> {
     let (_, rest) = text.rsplit_once('[')?;
     let (inside, behind) = rest.split_once(']')?;
@@ -281,20 +293,23 @@ fn place(text: &str) -> Option<String> {
     looks.then(|| inside.to_string())
 }
 
-/// The ledger with these appended, those that it has already left out. An empty ledger gets a title.
+/// The ledger with these items appended; items that it already has are left out. An empty ledger gets a title.
 #[must_use]
 pub fn add(text: &str, items: &[NewItem]) -> String {
     let page = Page::of(text);
     let end = page.line_end();
+    // An item is the same if its source and its text are the same; the evidence may have been reworded.
     let mut known: Vec<(Option<String>, String)> =
         read(text).items.into_iter().map(|item| (item.source, item.text)).collect();
     let mut new = String::new();
     for item in items {
         let [source, summary, evidence] =
             [&item.source, &item.summary, &item.evidence].map(|said| one_line(said));
+        // The source is written in backticks, so it cannot contain any.
         let source = source.replace('`', "");
         let key =
             (Some(source.clone()).filter(|source| !source.is_empty()), summary.trim_matches('`').to_string());
+        // Items that were added in this call count as known, too.
         if summary.is_empty() || known.contains(&key) {
             continue;
         }

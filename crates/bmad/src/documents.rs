@@ -1,8 +1,8 @@
 //! Which documents a project has, in the places and under the names of every era: a whole file, a folder of parts with an
-//! `index.md`, or run folders with a date of which the newest counts.
+//! `index.md`, or run folders with a date, of which the newest counts.
 //!
-//! What they say is for their own readers; here are only their places, titles and how far their workflow got. Folders are
-//! looked into a few levels deep, and no further than a bound: a project may keep anything there.
+//! The content is read by the readers of each kind; here are only paths, titles and the progress of their workflows. Folders
+//! are searched a few levels deep and only up to a limit, since a project may keep anything there.
 
 use serde::Serialize;
 
@@ -16,6 +16,7 @@ use crate::{
     yaml,
 };
 
+/// The kinds of documents that BMAD's workflows write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -26,11 +27,11 @@ pub enum Kind {
     ProductBrief,
     Research,
     TechSpec,
-    /// A folder with a `SPEC.md`, its stories among its parts.
+    /// A folder with a `SPEC.md`; its stories are among its parts.
     Spec,
-    /// A story's file.
+    /// The file of a story.
     Story,
-    /// What `bmad-build` works from, or the result it left without one.
+    /// The spec that `bmad-build` works from, or a result that it left without one.
     StorySpec,
     Readiness,
     Trace,
@@ -39,24 +40,25 @@ pub enum Kind {
     Deferred,
     ProjectContext,
     ChangeProposal,
-    /// Of the alpha.
+    /// The status file of the alphas.
     WorkflowStatus,
 }
 
+/// One document of a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Document {
     pub path: String,
     pub kind: Kind,
     pub title: Option<String>,
-    /// As the front matter's `stepsCompleted` has them: numbers in early eras, names of step files later.
+    /// The progress from `stepsCompleted` in the front matter: numbers in early eras, names of step files later.
     pub steps_completed: Vec<String>,
-    /// Nothing but white space stands under the front matter.
+    /// Whether there is only white space below the front matter.
     pub empty: bool,
-    /// The other files it consists of.
+    /// The other files that the document consists of.
     pub sharded: Vec<String>,
 }
 
-/// What was found; of a kind, the one that counts comes first.
+/// All documents of a project; of each kind, the one that counts comes first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Documents {
     pub found: Vec<Document>,
@@ -68,7 +70,7 @@ impl Documents {
         self.found.iter().filter(move |document| document.kind == kind)
     }
 
-    /// The one that counts.
+    /// The document of a kind that counts.
     pub fn first(&self, kind: Kind) -> Option<&Document> {
         self.of(kind).next()
     }
@@ -91,13 +93,13 @@ impl Documents {
 }
 
 impl Document {
-    /// It and its parts, in order.
+    /// The paths of the document and its parts, in order.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.path.as_str()).chain(self.sharded.iter().map(String::as_str))
     }
 }
 
-/// Looks for all of them.
+/// Finds all documents of a project.
 pub fn find(shelf: &dyn Shelf, folders: &Folders) -> Documents {
     let mut finder = Finder { shelf, left: MOST_NAMES, documents: Documents::default() };
     for kind in [Kind::Prd, Kind::Architecture, Kind::Ux, Kind::Epics, Kind::ProductBrief] {
@@ -113,7 +115,7 @@ pub fn find(shelf: &dyn Shelf, folders: &Folders) -> Documents {
     finder.documents
 }
 
-/// So many names are looked at.
+/// How many names are looked at.
 const MOST_NAMES: usize = 20_000;
 
 struct Finder<'s> {
@@ -122,13 +124,14 @@ struct Finder<'s> {
     documents: Documents,
 }
 
-/// One of several that could be meant.
+/// One of several files that could be the document.
 struct Candidate {
     path: String,
     sharded: Vec<String>,
     form: Form,
 }
 
+/// How a document is stored. The order is that of the eras.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Whole,
@@ -137,7 +140,7 @@ enum Form {
 }
 
 impl Finder<'_> {
-    /// Files and folders in a folder; the latter without their `/`.
+    /// The files and directories of a directory; directories without their `/`.
     fn names(&mut self, folder: &str) -> (Vec<String>, Vec<String>) {
         let names = self.shelf.names(folder);
         let names = names.into_iter().take(self.left).filter(|name| !name.starts_with('.'));
@@ -146,10 +149,10 @@ impl Finder<'_> {
         (files, folders.into_iter().map(|name| name.trim_end_matches('/').to_string()).collect())
     }
 
-    /// A document that planning makes: the one that counts first, the others behind it.
+    /// Finds a document of planning: the one that counts first, the alternatives behind it.
     fn planned(&mut self, kind: Kind, folders: &Folders) {
         let mut candidates = self.candidates(kind, &folders.planning);
-        // Before there were folders for planning, documents stood beside it or with the project's own.
+        // Before there were folders for planning, documents were in the output folder or with the project's documentation.
         for elsewhere in [&folders.output, &folders.knowledge] {
             if candidates.is_empty() && *elsewhere != folders.planning {
                 candidates = self.candidates(kind, elsewhere);
@@ -161,13 +164,15 @@ impl Finder<'_> {
         }
     }
 
+    /// All candidates for a document in one directory, the one that counts first.
     fn candidates(&mut self, kind: Kind, folder: &str) -> Vec<Candidate> {
         let (files, subfolders) = self.names(folder);
         let mut whole: Vec<String> =
             files.into_iter().filter(|name| is_markdown(name) && is_named(kind, name)).collect();
+        // The workflow's own name wins, then the newest date; the name makes the order stable.
         whole.sort_by_key(|name| (!is_exact(kind, name), std::cmp::Reverse(date(name)), name.clone()));
         let mut found = Vec::new();
-        // Epics may be a file each, with no list of them.
+        // Epics may be one file each, without a list of them; together they are one document.
         if kind == Kind::Epics && whole.len() > 1 && whole.iter().all(|name| epic_number(name).is_some()) {
             whole.sort_by_key(|name| epic_number(name));
             let mut paths = whole.iter().map(|name| joined(folder, name));
@@ -190,14 +195,15 @@ impl Finder<'_> {
             (std::cmp::Reverse(date(name)), std::cmp::Reverse(candidate.path.clone()))
         });
         found.extend(runs.into_iter().map(|(_, candidate)| candidate));
-        // The pair of files that late eras write goes before what older ones left; elsewhere BMAD itself takes the file first.
+        // BMAD itself prefers the whole file; only for UX does the pair of files of late eras come before what older ones
+        // left.
         if kind == Kind::Ux {
             found.sort_by_key(|candidate| candidate.form != Form::Run);
         }
         found
     }
 
-    /// The parts that stand in a folder, and its run folders.
+    /// The candidate for a folder of parts, and the candidates of its run folders.
     fn under(&mut self, kind: Kind, folder: &str) -> (Option<Candidate>, Vec<(String, Candidate)>) {
         let (files, subfolders) = self.names(folder);
         let files: Vec<String> = files.into_iter().filter(|name| is_markdown(name)).collect();
@@ -207,7 +213,7 @@ impl Finder<'_> {
             let inside = joined(folder, &name);
             let files: Vec<String> =
                 self.names(&inside).0.into_iter().filter(|name| is_markdown(name)).collect();
-            // A run folder has the document under its own name; another folder of parts does not.
+            // A run folder has the document under its own name; a folder of other parts does not.
             if let Some(main) = files.iter().find(|file| is_exact(kind, file)) {
                 runs.push((name, candidate(&inside, main, &files, Form::Run)));
             }
@@ -215,7 +221,7 @@ impl Finder<'_> {
         (parts, runs)
     }
 
-    /// Says what else could have been meant.
+    /// Reports which other files could have been the document.
     fn remark(&mut self, kind: Kind, candidates: &[Candidate]) {
         let Some((first, others)) = candidates.split_first().filter(|(_, others)| !others.is_empty()) else {
             return;
@@ -225,7 +231,7 @@ impl Finder<'_> {
         let names: Vec<&str> = others.iter().map(|other| other.path.as_str()).collect();
         let what = format!("this one counts; there is also {}", names.join(", "));
         let problem = if forms.contains(&Form::Whole) && forms.len() > 1 {
-            // One may have been written after the other was split: nobody can say which is right.
+            // One may have been written after the other was split, so it is unknown which one is right.
             let why = "the same document stands there in two forms, and agents may read either";
             Problem::warning("document-twice", &first.path, what).why(why).todo("keep one of them")
         } else if kind == Kind::ProductBrief || first.form == Form::Run {
@@ -236,8 +242,9 @@ impl Finder<'_> {
         self.documents.problems.push(problem);
     }
 
-    /// What is known by its name alone.
+    /// Finds the documents that are recognized by their name alone.
     fn others(&mut self, folders: &Folders) {
+        // The test architect nests its output; of the project's root only the top level is searched.
         let mut places: Vec<(&str, usize)> = vec![
             (&folders.planning, 1),
             (&folders.implementation, 1),
@@ -254,6 +261,7 @@ impl Finder<'_> {
             self.walk(folder, depth, &mut files);
             for path in files {
                 if let Some(kind) =
+                    // At the root only the context for agents counts; other names there belong to the project.
                     kind_of(&path).filter(|kind| !folder.is_empty() || *kind == Kind::ProjectContext)
                     && seen.insert(path.clone())
                 {
@@ -261,7 +269,7 @@ impl Finder<'_> {
                 }
             }
         }
-        // The newest of a kind first; stories by their keys.
+        // The newest of a kind comes first; stories are sorted by their keys.
         found.sort_by_key(|(kind, path)| {
             let key = crate::story::key_of(path).filter(|_| *kind == Kind::Story);
             (*kind, key, std::cmp::Reverse(date(name_of(path))), path.clone())
@@ -279,7 +287,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Folders with a `SPEC.md`.
+    /// Finds the folders with a `SPEC.md`.
     fn specs(&mut self, folders: &Folders) {
         let mut parents: Vec<String> = [&folders.output, &folders.planning, &folders.implementation]
             .iter()
@@ -313,14 +321,14 @@ impl Finder<'_> {
     fn add(&mut self, kind: Kind, path: String, sharded: Vec<String>) {
         let mut document =
             Document { path, kind, title: None, steps_completed: Vec::new(), empty: false, sharded };
-        // There are many of these, and they have readers of their own.
+        // There are many documents of these kinds, and they have readers of their own.
         let skipped = matches!(kind, Kind::Story | Kind::StorySpec | Kind::Research);
         if !skipped && let Some(text) = shelf::read(self.shelf, &document.path, &mut self.documents.problems)
         {
             let page = Page::of(&text);
             describe(&page, &mut document);
             self.documents.problems.extend(broken_front(&page, &document.path));
-            // Of a folder of parts, the first file may be a bare list of them.
+            // The first file of a folder of parts may be a bare list of them.
             document.empty =
                 page.lines.iter().all(|line| line.kind == crate::page::Kind::Front || line.is_blank());
             if document.empty {
@@ -332,12 +340,12 @@ impl Finder<'_> {
     }
 }
 
-/// Front matter that is no YAML: what a workflow wrote there about its own progress is lost to it.
+/// The problem of front matter that is not valid YAML: a workflow can no longer read its own progress there.
 fn broken_front(page: &Page<'_>, path: &str) -> Option<Problem> {
     let broken = yaml::parse(page.front_matter()?).err()?;
     let problem =
         Problem::warning("document-front-matter", path, format!("the front matter: {}", broken.what));
-    // It begins behind the first mark.
+    // The front matter begins behind the first mark.
     let problem = problem.at(broken.line.unwrap_or(1) + 1);
     Some(problem.why("workflows read there how far they have come").todo("mend the line"))
 }
@@ -376,7 +384,7 @@ fn is_markdown(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with(".md")
 }
 
-/// The name a workflow gives it.
+/// Whether a file has the name that the workflow gives it.
 fn is_exact(kind: Kind, name: &str) -> bool {
     let names: &[&str] = match kind {
         Kind::Prd => &["prd.md"],
@@ -389,7 +397,7 @@ fn is_exact(kind: Kind, name: &str) -> bool {
     names.contains(&name.to_ascii_lowercase().as_str())
 }
 
-/// Whether a file or folder of planning is named after it, and is no report about it.
+/// Whether a file or folder of planning is named after a kind, and is not a report about it.
 fn is_named(kind: Kind, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let words: Vec<&str> =
@@ -403,7 +411,7 @@ fn is_named(kind: Kind, name: &str) -> bool {
     match kind {
         Kind::Prd => has(&["prd", "prds"]),
         Kind::Architecture => has(&["architecture", "architectures", "arch"]),
-        // `linux.md` is about something else.
+        // Whole words are compared: `linux.md` is not about UX.
         Kind::Ux => has(&["ux"]),
         Kind::Epics => has(&["epic", "epics"]) && !has(&["test", "spec"]),
         Kind::ProductBrief => has(&["brief", "briefs"]),
@@ -411,7 +419,7 @@ fn is_named(kind: Kind, name: &str) -> bool {
     }
 }
 
-/// `epic-3.md`, `epic-3-paying.md`.
+/// The number in `epic-3.md` or `epic-3-paying.md`.
 fn epic_number(name: &str) -> Option<u32> {
     let rest = name.to_ascii_lowercase();
     let rest = rest.strip_prefix("epic-")?;
@@ -419,7 +427,7 @@ fn epic_number(name: &str) -> Option<u32> {
     rest[..end].parse().ok()
 }
 
-/// What a file is by its name.
+/// The kind of a file by its name.
 fn kind_of(path: &str) -> Option<Kind> {
     let name = name_of(path).to_ascii_lowercase();
     let stem = name.strip_suffix(".md");
@@ -431,6 +439,7 @@ fn kind_of(path: &str) -> Option<Kind> {
     }
     let stem = stem?;
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| stem.starts_with(prefix));
+    // The order matters: the names of retrospectives and specs would also pass for stories.
     Some(match stem {
         "deferred-work" => Kind::Deferred,
         "project-context" => Kind::ProjectContext,
@@ -447,16 +456,17 @@ fn kind_of(path: &str) -> Option<Kind> {
     })
 }
 
-/// `epic-3-retro-2026-01-02`, `epic-3-retrospective`, `retrospective-3`.
+/// Whether a name is one of `epic-3-retro-2026-01-02`, `epic-3-retrospective` and `retrospective-3`.
 fn is_retro(stem: &str) -> bool {
     let mut words = stem.split('-');
     words.any(|word| word == "retro" || word == "retrospective")
 }
 
-/// The last date in a name, as year, month, day; empty: there is none.
+/// The last date in a name as year, month and day, so that dates sort as text; empty if there is none.
 fn date(name: &str) -> String {
     let parts: Vec<&str> =
         name.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
+    // Dates are written as `20260102`, `2026-01-02` or, by some agents, `01-02-2026`.
     let whole = parts.iter().rev().find(|part| part.len() == 8 && part.starts_with("20"));
     let triple = parts.windows(3).rev().find_map(|window| match window {
         [year, month, day] if (year.len(), month.len(), day.len()) == (4, 2, 2) => {

@@ -1,6 +1,7 @@
-//! Whether a project begins on a green field or on what others have built, and whether that is written down anywhere.
+//! Whether a project is a greenfield or a brownfield project, and whether existing code is documented.
 //!
-//! Files are counted by their names and not opened. The walk is bounded: a project with more folders than that is not new.
+//! Files are counted by their names and not opened. The walk is bounded: a project with more directories than that is not
+//! new.
 
 use std::collections::VecDeque;
 
@@ -9,13 +10,13 @@ use serde::Serialize;
 
 use crate::{config::Config, shelf::Shelf};
 
-/// More source files than this are a project.
+/// More source files than this make a brownfield project.
 const FEW: usize = 10;
-/// How much of a project is looked at.
+/// How many names of a project are looked at.
 const MOST_NAMES: usize = 20_000;
 const DEEPEST: usize = 12;
 
-/// Nobody's own source, whatever is in them. Folders that begin with a dot are passed over, too.
+/// Directories that never hold the project's own source. Directories that begin with a dot are skipped, too.
 const SKIPPED: [&str; 16] = [
     "node_modules",
     "target",
@@ -66,7 +67,7 @@ const MANIFESTS: [&str; 20] = [
     "project.clj",
 ];
 
-/// What was there before.
+/// What existed before the project used BMAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ground {
@@ -74,30 +75,34 @@ pub enum Ground {
     Brownfield,
 }
 
+/// The field type of a project with the evidence for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Field {
     pub ground: Ground,
-    /// Somebody has written down what is there. On a green field there is nothing to write down.
+    /// Whether the existing code is documented. A greenfield project has nothing to document.
     pub documented: bool,
-    /// What was seen, one sentence each.
+    /// What was found, one sentence each.
     pub reasons: Vec<String>,
 }
 
 impl Field {
-    /// What has to be done before planning: a brownfield nobody has described is described first.
+    /// Whether the project has to be documented before it is planned: a brownfield project without documentation.
     pub fn needs_documenting(&self) -> bool {
         self.ground == Ground::Brownfield && !self.documented
     }
 }
 
+/// Detects the field type by the files of the project.
 pub fn read(shelf: &dyn Shelf, config: &Config) -> Field {
     let top = shelf.names("");
     let mut reasons = Vec::new();
     let sources = sources(shelf, config);
+    // Either sign is enough: many source files, or a source directory with a build manifest.
     let many = sources.len() > FEW;
     if many {
         reasons.push(format!("there are more than {FEW} source files, {} among them", sources[0]));
     }
+    // A directory `src` alone may hold anything, and a manifest alone may be the start of a new project.
     let folder = FOLDERS.iter().find(|folder| top.contains(&format!("{folder}/")));
     let manifest = MANIFESTS.iter().find(|manifest| top.iter().any(|name| name == *manifest));
     if let (Some(folder), Some(manifest)) = (folder, manifest) {
@@ -120,10 +125,11 @@ pub fn read(shelf: &dyn Shelf, config: &Config) -> Field {
     Field { ground, documented: document.is_some(), reasons }
 }
 
-/// The first source files, one more than few at most, from the top down.
+/// The first source files from the top down, at most one more than [`FEW_FILES`], since more make no difference.
 fn sources(shelf: &dyn Shelf, config: &Config) -> Vec<String> {
     let mut found = Vec::new();
     let mut left = MOST_NAMES;
+    // Breadth first: source near the top is found before the budget for names is spent.
     let mut folders = VecDeque::from([(String::new(), 0)]);
     while let Some((folder, depth)) = folders.pop_front() {
         for name in shelf.names(&folder) {
@@ -136,6 +142,7 @@ fn sources(shelf: &dyn Shelf, config: &Config) -> Vec<String> {
                 Some(inner) => {
                     let own = name.trim_end_matches('/');
                     let skipped =
+                        // The output folder may have any name, so the list above cannot know it.
                         own.starts_with('.') || SKIPPED.contains(&own) || inner == config.folders.output;
                     if !skipped && depth < DEEPEST {
                         folders.push_back((inner.to_string(), depth + 1));
@@ -155,8 +162,8 @@ fn is_source(name: &str) -> bool {
     !stem.is_empty() && !stem.ends_with(".config") && SOURCE.contains(&ending.to_lowercase().as_str())
 }
 
-/// What document-project or its successors write: an index or an overview where the project's knowledge stands, or the context
-/// for agents. A read-me alone is none.
+/// The document that document-project or its successors write: an index or an overview in the folder of project knowledge, or
+/// the context for agents. A README alone does not count.
 fn document(shelf: &dyn Shelf, config: &Config) -> Option<String> {
     const INDEXES: [&str; 6] = [
         "index.md",

@@ -1,7 +1,8 @@
-//! `bmad-help.csv`: which workflows there are, in which phase, which of them are required, and what comes before what.
+//! `bmad-help.csv`: which workflows there are, in which phase, which of them are required, and their order.
 //!
-//! Two headings exist, and one version (6.3.0) that has the rows of the later under the heading of the earlier, with a column
-//! too few in most rows: those are read by what their fields look like. Early alphas have path files instead: `paths`.
+//! There are two headers, and one version (6.3.0) that has the rows of the later header under the earlier one, with a column
+//! too few in most rows: those are read by what their fields look like. Early alphas have path files instead:
+//! `workflow_paths`.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +10,13 @@ use serde::Serialize;
 
 use crate::{commands::Step, csv, problem::Problem};
 
-/// Where the file stands, under BMAD's folder.
+/// The file's path, below BMAD's directory.
 pub const HELP_PATH: &str = "_config/bmad-help.csv";
 
-/// More workflows nobody has; a file of others is somebody's joke.
+/// No project has more workflows; a longer file is garbage.
 const MOST: usize = 2000;
 
-/// How the rows are to be read.
+/// How the rows have to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Schema {
@@ -23,27 +24,27 @@ pub enum Schema {
     Early,
     /// `skill,display-name,menu-code,…,preceded-by,followed-by,required,…`
     Late,
-    /// Late rows under the early heading.
+    /// Late rows under the early header.
     Shifted,
 }
 
-/// One workflow, or one thing a workflow can do.
+/// One workflow, or one action of a workflow that has several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Workflow {
     pub module: String,
     /// The skill or command that runs it: `bmad-create-prd`.
     pub id: String,
-    /// What it is asked to do, where it can do several things: `validate`.
+    /// The action, where a workflow can do several things: `validate`.
     pub action: String,
-    /// For people.
+    /// The name for users.
     pub name: String,
     pub phase: String,
     pub required: bool,
-    /// What the early schema orders by.
+    /// The number that the early schema sorts by.
     pub sequence: Option<u32>,
     /// The workflow's file, where the early schema names one.
     pub file: String,
-    /// Others that come before it and after it: `bmad-prd`, `bmad-create-story:create`.
+    /// The workflows that come before it and after it: `bmad-prd`, `bmad-create-story:create`.
     pub after: Vec<String>,
     pub before: Vec<String>,
     /// A key of the settings or a folder, and what is written there.
@@ -51,16 +52,17 @@ pub struct Workflow {
 }
 
 impl Workflow {
-    /// Whether it belongs at no certain point.
+    /// Whether it may run at any time instead of at a certain point.
     pub fn anytime(&self) -> bool {
         rank(&self.phase).is_none()
     }
 
-    /// The step of the method it is.
+    /// The step of the method that the workflow is, if it is one.
     pub fn step(&self) -> Option<Step> {
         Step::named(&self.id)
     }
 
+    /// Whether a reference such as `bmad-create-story:create` means this workflow.
     fn is(&self, named: &str) -> bool {
         let (id, action) = named.split_once(':').unwrap_or((named, ""));
         self.id == id && (action.is_empty() || self.action == action)
@@ -75,8 +77,9 @@ pub struct Help {
     pub problems: Vec<Problem>,
 }
 
-/// Where a phase comes; none: at any time. 6.12 has both old names and new ones.
+/// The position of a phase; `None` if it can run at any time. Version 6.12 has both old names and new ones.
 fn rank(phase: &str) -> Option<u32> {
+    // Three digits are enough for any phase, and the product cannot overflow.
     let digits: String = phase.trim().chars().take_while(char::is_ascii_digit).take(3).collect();
     match (digits.parse::<u32>(), phase.trim()) {
         (Ok(number), _) => Some(number * 10),
@@ -86,6 +89,7 @@ fn rank(phase: &str) -> Option<u32> {
     }
 }
 
+/// Reads the list of workflows. The schema is detected by the header and, for 6.3.0, by the rows.
 pub fn read(path: &str, text: &str) -> Help {
     let table = csv::parse(text);
     let mut help = Help { schema: Schema::Late, workflows: Vec::new(), problems: Vec::new() };
@@ -101,6 +105,7 @@ pub fn read(path: &str, text: &str) -> Help {
     let has = |name: &str| head.contains(&name);
     help.schema = match (has("skill"), has("workflow-file")) {
         (true, _) => Schema::Late,
+        // A skill's name in the second column gives the shifted rows of 6.3.0 away.
         (false, true) if rows.iter().any(|row| is_skill(row.get(1))) => Schema::Shifted,
         (false, true) => Schema::Early,
         (false, false) => {
@@ -115,6 +120,7 @@ pub fn read(path: &str, text: &str) -> Help {
         Schema::Late => late(&Row { head: &head, fields }),
         Schema::Shifted => shifted(fields),
     });
+    // One more than the limit is read, so that a longer list is noticed.
     help.workflows = rows.take(MOST + 1).collect();
     if help.workflows.len() > MOST {
         help.workflows.truncate(MOST);
@@ -128,6 +134,7 @@ fn is_skill(field: Option<&String>) -> bool {
     field.is_some_and(|field| field.starts_with("bmad-") || field == "_meta")
 }
 
+/// A row with the header that names its columns.
 struct Row<'a> {
     head: &'a [&'a str],
     fields: &'a [String],
@@ -143,8 +150,10 @@ impl Row<'_> {
     }
 }
 
+/// Reads a row of the early schema.
 fn early(row: &Row<'_>) -> Option<Workflow> {
     let file = row.get("workflow-file");
+    // Version 6.1 names skills in the column for files.
     let (file, skill) = match file.strip_prefix("skill:") {
         Some(skill) => (String::new(), skill.to_string()),
         None => (file, String::new()),
@@ -153,7 +162,7 @@ fn early(row: &Row<'_>) -> Option<Workflow> {
     let id = if command.is_empty() { skill } else { command };
     let options = row.get("options");
     let action = options.strip_suffix(" Mode").filter(|mode| *mode != "Create").unwrap_or_default();
-    // Rows without a command are an agent's, not a workflow.
+    // Rows without a command belong to an agent and are no workflow.
     (!id.is_empty()).then(|| Workflow {
         module: row.get("module"),
         id,
@@ -168,6 +177,7 @@ fn early(row: &Row<'_>) -> Option<Workflow> {
     })
 }
 
+/// Reads a row of the late schema. The row `_meta` describes the module and is no workflow.
 fn late(row: &Row<'_>) -> Option<Workflow> {
     let id = row.get("skill");
     (!id.is_empty() && id != "_meta").then(|| Workflow {
@@ -184,7 +194,8 @@ fn late(row: &Row<'_>) -> Option<Workflow> {
     })
 }
 
-/// Fields are known by what they look like: a phase; behind it whoever comes before; the last truth value is `required`.
+/// Reads a row of 6.3.0 by what its fields look like: a phase, behind it the predecessors; the last truth value is
+/// `required`.
 fn shifted(fields: &[String]) -> Option<Workflow> {
     let field = |index: usize| fields.get(index).map(|field| field.trim().to_string()).unwrap_or_default();
     let id = field(1);
@@ -192,18 +203,20 @@ fn shifted(fields: &[String]) -> Option<Workflow> {
         return None;
     }
     let is_phase = |field: &String| rank(field).is_some() || field.trim() == "anytime";
+    // The first five fields are fixed, and a description among them may look like a phase.
     let phase = fields.iter().skip(5).position(is_phase).map(|at| at + 5)?;
     let truth = |field: &String| matches!(field.trim(), "true" | "false");
     let required = fields.iter().rposition(truth).filter(|at| *at > phase);
     let between = fields.get(phase + 1..required.unwrap_or(phase + 1)).unwrap_or_default();
     let named: Vec<&String> = between.iter().filter(|field| field.starts_with("bmad-")).collect();
-    // Who comes before stands right behind the phase, who comes after further on.
+    // Predecessors stand right behind the phase, successors further on.
     let first = fields.get(phase + 1).is_some_and(|field| field.starts_with("bmad-"));
     let split = usize::from(first).min(named.len());
     let action = field(5);
     Some(Workflow {
         module: field(0),
         id,
+        // Without an action its column is missing, so the field there is the phase or an argument in brackets.
         action: if phase > 5 && !action.starts_with('[') { action } else { String::new() },
         name: field(2),
         phase: field(phase),
@@ -215,35 +228,40 @@ fn shifted(fields: &[String]) -> Option<Workflow> {
     })
 }
 
+/// Splits a list of names; versions use different separators.
 fn several(field: &str) -> Vec<String> {
     let names = field.split([',', ';', '|']).map(str::trim).filter(|name| !name.is_empty());
     names.map(str::to_string).collect()
 }
 
 impl Help {
-    /// The workflows of the method in the order they are meant to run: who is said to come first, then by phase, number and
-    /// row. What belongs at any time is left out.
+    /// The workflows of the method in the order in which they are meant to run: predecessors first, then by phase, number and
+    /// row. Workflows that can run at any time are left out.
     pub fn order(&self) -> Vec<&Workflow> {
         let mut by_id: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let nodes: Vec<&Workflow> = self.workflows.iter().filter(|workflow| !workflow.anytime()).collect();
         for (index, node) in nodes.iter().enumerate() {
             by_id.entry(node.id.as_str()).or_default().push(index);
         }
+        // A reference may mean several actions of one workflow.
         let named = |name: &str| -> Vec<usize> {
             let id = name.split(':').next().unwrap_or(name);
             let same = by_id.get(id).map(Vec::as_slice).unwrap_or_default();
             same.iter().copied().filter(|index| nodes[*index].is(name)).collect()
         };
+        // A topological sort: how many predecessors each node still waits for, and which nodes wait for it.
         let mut waits = vec![0_usize; nodes.len()];
         let mut then: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
         for (index, node) in nodes.iter().enumerate() {
             let before = node.after.iter().flat_map(|name| named(name)).map(|first| (first, index));
             let after = node.before.iter().flat_map(|name| named(name)).map(|last| (index, last));
+            // A workflow that names itself would never be ready.
             for (first, last) in before.chain(after).filter(|(first, last)| first != last) {
                 then[first].push(last);
                 waits[last] += 1;
             }
         }
+        // Among the nodes that are ready, phase, number and row decide, so that the order never depends on chance.
         let key = |index: usize| {
             let node = nodes[index];
             (rank(&node.phase).unwrap_or(u32::MAX), node.sequence.unwrap_or(0), index)
@@ -260,13 +278,13 @@ impl Help {
                 }
             }
         }
-        // Those in a ring wait for each other; they come last, by their phase.
+        // Nodes in a cycle wait for each other; they come last, sorted by their phase, so that no workflow is lost.
         let mut rest: Vec<usize> = (0..nodes.len()).filter(|index| waits[*index] > 0).collect();
         rest.sort_by_key(|index| key(*index));
         order.into_iter().chain(rest).map(|index| nodes[index]).collect()
     }
 
-    /// What can run now: optional ones that are not done, up to and with the first required one.
+    /// The workflows that can run now: optional ones that are not done, up to and including the first required one.
     pub fn next(&self, is_done: impl Fn(&Workflow) -> bool) -> Vec<&Workflow> {
         let mut next = Vec::new();
         for workflow in self.order() {

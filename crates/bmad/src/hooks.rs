@@ -1,8 +1,8 @@
-//! The commands that a step's or an agent's file wants run at certain moments: `hooks:` in its front matter.
+//! The commands that the file of a step or an agent wants to run at certain moments: `hooks:` in its front matter.
 //!
-//! Three ways to write one are read: a command alone, `{command, once, critical}`, and the client's own nested form, `{matcher,
-//! hooks: [{type: command, command}]}`. What is wrong is a problem with its line; the rest is read all the same, in the order in
-//! which it stands there. Whether a command may run is not decided here, and nothing is run.
+//! Three forms are read: a plain command, `{command, once, critical}`, and the client's own nested form, `{matcher, hooks:
+//! [{type: command, command}]}`. A mistake is a problem with its line; the other hooks are still read, in their order.
+//! Whether a command may run is not decided here, and nothing is run.
 
 use crate::{
     page::Page,
@@ -10,7 +10,7 @@ use crate::{
     yaml::{self, Entry, Form, Node},
 };
 
-/// When a command runs.
+/// The moment at which a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Moment {
     SessionStart,
@@ -32,54 +32,57 @@ impl Moment {
         }
     }
 
-    /// `PreToolUse`, `pre-tool-use` and `pre_tool_use` are one.
+    /// The moment of a key: `PreToolUse`, `pre-tool-use` and `pre_tool_use` are the same.
     fn of(key: &str) -> Option<Moment> {
         let plain = |word: &str| word.replace(['-', '_'], "").to_lowercase();
         Moment::ALL.into_iter().find(|moment| plain(moment.word()) == plain(key))
     }
 }
 
-/// One command.
+/// One command with its conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
     pub moment: Moment,
-    /// For the shell.
+    /// The command, for the shell.
     pub command: String,
-    /// Which tools it is for, as names joined by `|`; none: all of them.
+    /// The tools that it is for, as names joined by `|`; `None` means all of them.
     pub matcher: Option<String>,
-    /// Only the first time in a session.
+    /// Whether it runs only the first time in a session.
     pub once: bool,
-    /// If it fails, those behind it do not run.
+    /// Whether the hooks behind it do not run if it fails.
     pub critical: bool,
-    /// In the file.
+    /// The line in the file, not in the front matter.
     pub line: usize,
 }
 
 impl Hook {
-    /// Whether it is meant for this tool. A matcher is a list of names; a `*` in one stands for any letters.
+    /// Whether the hook is meant for a tool. A matcher is a list of names; a `*` in a name stands for any letters.
     pub fn is_for(&self, tool: &str) -> bool {
         let Some(matcher) = &self.matcher else { return true };
         matcher.split('|').map(str::trim).any(|name| {
+            // Clients write `mcp__.*` as a regular expression; both spellings mean the same here.
             let mut parts = name.split(".*").flat_map(|part| part.split('*'));
             let first = parts.next().unwrap_or_default();
             let Some(mut rest) = tool.strip_prefix(first) else { return false };
             let mut parts: Vec<&str> = parts.collect();
             let Some(last) = parts.pop() else { return rest.is_empty() };
+            // The parts between stars must occur in their order, each behind the one before it.
             for part in parts {
                 match rest.split_once(part) {
                     Some((_, behind)) => rest = behind,
                     None => return false,
                 }
             }
+            // The last part must end the name, without overlapping the parts that already matched.
             rest.ends_with(last)
         })
     }
 }
 
-/// What a file says about hooks.
+/// The hooks of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// In the order of the file.
+    /// The hooks in the order of the file.
     pub all: Vec<Hook>,
     pub problems: Vec<Problem>,
 }
@@ -90,12 +93,12 @@ impl Hooks {
     }
 }
 
-/// `path` is for problems only.
+/// Reads the hooks of a file; `file_path` is only used for problems.
 pub fn read(path: &str, text: &str) -> Hooks {
     let page = Page::of(text);
     let mut reader = Reader { path, above: 0, hooks: Hooks::default() };
     let Some(front) = page.front.clone() else { return reader.hooks };
-    // Lines of the file, not of the front matter.
+    // The YAML parser counts from the front matter; problems name lines of the file.
     reader.above = text.get(..front.start).map_or(0, |above| above.matches('\n').count());
     match yaml::parse(page.front_matter().unwrap_or_default()) {
         Ok(front) => {
@@ -110,6 +113,7 @@ pub fn read(path: &str, text: &str) -> Hooks {
     reader.hooks
 }
 
+/// Reads the hooks of one file.
 struct Reader<'a> {
     path: &'a str,
     above: usize,
@@ -118,7 +122,7 @@ struct Reader<'a> {
 
 const SILENT: &str = "what stands here does not run";
 
-/// What holds for the commands of a group.
+/// What applies to all commands of a group.
 #[derive(Clone, Default)]
 struct Group {
     matcher: Option<String>,
@@ -161,11 +165,12 @@ impl Reader<'_> {
         }
     }
 
-    /// A command, or (once) a group of them.
+    /// Reads a command or, at the outer level only, a group of commands.
     fn item(&mut self, moment: Moment, item: &Node, group: &Group, outer: bool) {
         match &item.form {
             Form::Scalar(_) => self.command(moment, item, group),
             Form::Map(entries) => {
+                // A group's settings apply to its commands, and each command may override them.
                 let (mut group, mut command, mut inner) = (group.clone(), None, None);
                 for entry in entries {
                     match entry.key.as_str() {
@@ -176,6 +181,7 @@ impl Reader<'_> {
                         }
                         "once" => group.once = self.flag(entry),
                         "critical" => group.critical = self.flag(entry),
+                        // A hook that is not a command, such as a prompt for a model, has nothing that could be run.
                         "type" if entry.value.text() != Some("command") => {
                             let said = entry.value.text().unwrap_or("something else");
                             self.problem(
@@ -185,8 +191,9 @@ impl Reader<'_> {
                             );
                             return;
                         }
-                        // The client's own, or somebody's words.
+                        // These keys belong to the client, or they are descriptions.
                         "type" | "timeout" | "name" | "description" => {}
+                        // An unknown key costs only itself: the command may still be right.
                         key => {
                             let what = format!("a hook has no `{key}`; the rest of it is read");
                             self.problem("hook-key", entry.line, what);
@@ -223,6 +230,7 @@ impl Reader<'_> {
     fn command(&mut self, moment: Moment, node: &Node, group: &Group) {
         let Group { matcher, once, critical } = group.clone();
         match node.text() {
+            // No shell can be given a NUL byte.
             Some(text) if text.contains('\0') => {
                 self.problem("hook-command", node.line, "a command with a NUL byte in it".into());
             }

@@ -1,6 +1,6 @@
-//! The names on a board: `epic-1`, `1-2-log-in`, `epic-1-retrospective`, and the states each of them can be in.
+//! The keys of a board: `epic-1`, `1-2-log-in`, `epic-1-retrospective`, and the states that each of them can have.
 //!
-//! The grammar is BMAD's own and the same in every era. Older words for a state are understood and never written.
+//! The grammar is BMAD's own and the same in every era. Older names of a state are understood and never written.
 
 use std::{borrow::Cow, fmt};
 
@@ -15,12 +15,12 @@ pub enum Key {
     Retrospective(u32),
 }
 
-/// `1-2-log-in`, and of a story that was split `2-6a-log-in`.
+/// The key of a story, `1-2-log-in`; a story that was split has a letter: `2-6a-log-in`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoryKey {
     pub epic: u32,
     pub number: u32,
-    /// Of a split story.
+    /// The letter of a split story.
     pub letter: Option<char>,
     pub slug: String,
 }
@@ -36,7 +36,7 @@ impl Key {
         StoryKey::parse(key).map(Key::Story)
     }
 
-    /// The epic it belongs to.
+    /// The number of the epic that the key belongs to.
     pub fn epic(&self) -> u32 {
         match self {
             Key::Epic(epic) | Key::Retrospective(epic) => *epic,
@@ -49,18 +49,19 @@ impl StoryKey {
     pub fn parse(key: &str) -> Option<StoryKey> {
         let (epic, rest) = key.split_once('-')?;
         let (number, slug) = rest.split_once('-')?;
+        // The slug may contain dashes, so only the first two are separators.
         let (number, letter) = lettered(number)?;
         let epic = whole(epic)?;
         (!slug.is_empty()).then(|| StoryKey { epic, number, letter, slug: slug.to_string() })
     }
 
-    /// `1.2`, `2.6a`: how epics and stories call it.
+    /// The number that epics and stories use for it: `1.2`, `2.6a`.
     pub fn number(&self) -> Number {
         Number { epic: self.epic, number: self.number, letter: self.letter }
     }
 }
 
-/// A story without its slug.
+/// The number of a story, without its slug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number {
     pub epic: u32,
@@ -69,7 +70,7 @@ pub struct Number {
 }
 
 impl Number {
-    /// `1.2`, `1-2`, `2.6a`.
+    /// Parses `1.2`, `1-2` or `2.6a`.
     pub fn parse(said: &str) -> Option<Number> {
         let (epic, number) = said.trim().split_once(['.', '-'])?;
         let (number, letter) = lettered(number)?;
@@ -77,13 +78,16 @@ impl Number {
     }
 }
 
-/// What a person may type for a story: its key, its number (`1.2`, `1-2`), or its file.
+/// The stories that the user's input names: a key, a number (`1.2`, `1-2`), a slug or a file. Several stories may match a
+/// slug.
 pub fn meant<'k>(typed: &str, keys: impl IntoIterator<Item = &'k StoryKey>) -> Vec<&'k StoryKey> {
     let typed = typed.trim();
+    // A path may be pasted from anywhere; only the file's name identifies the story.
     let name = typed.rsplit('/').next().unwrap_or(typed);
     let name = name.strip_suffix(".md").unwrap_or(name);
     let number = Number::parse(name);
     let all: Vec<&StoryKey> = keys.into_iter().collect();
+    // An exact key wins over a number: `1-2-3` could be read as either.
     let exact: Vec<&StoryKey> = all.iter().copied().filter(|key| key.to_string() == name).collect();
     if !exact.is_empty() {
         return exact;
@@ -91,12 +95,14 @@ pub fn meant<'k>(typed: &str, keys: impl IntoIterator<Item = &'k StoryKey>) -> V
     all.into_iter().filter(|key| Some(key.number()) == number || key.slug == name).collect()
 }
 
-/// A title as BMAD's planner makes a key of it: `User Authentication & SSO (OAuth2)` is `user-authentication-sso-oauth2`.
+/// The slug that BMAD's planner makes of a title: `User Authentication & SSO (OAuth2)` becomes
+/// `user-authentication-sso-oauth2`.
 pub fn slug(title: &str) -> String {
     let mut slug = String::new();
     for c in title.trim().to_lowercase().chars() {
         match c {
             c if c.is_alphanumeric() => slug.push(c),
+            // A run of other characters becomes one dash, and none at the start.
             _ if slug.is_empty() || slug.ends_with('-') => {}
             _ => slug.push('-'),
         }
@@ -105,10 +111,12 @@ pub fn slug(title: &str) -> String {
 }
 
 fn whole(digits: &str) -> Option<u32> {
+    // `parse` alone would accept a leading `+`.
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
 fn lettered(said: &str) -> Option<(u32, Option<char>)> {
+    // An upper-case letter would make two keys of one story.
     let letter = said.chars().last().filter(char::is_ascii_lowercase);
     let digits = if letter.is_some() { &said[..said.len() - 1] } else { said };
     Some((whole(digits)?, letter))
@@ -157,7 +165,7 @@ impl Serialize for Number {
     }
 }
 
-/// Written as they stand on a board.
+/// Implements the JSON schema of types that are serialized as text.
 macro_rules! schema_of_text {
     ($($kind:ident: $example:literal),*) => {$(
         impl JsonSchema for $kind {
@@ -211,10 +219,11 @@ impl StoryStatus {
         StoryStatus::Done,
     ];
 
-    /// In any case and with older words; `in-review` is what specs of late eras say.
+    /// Parses a state in any case and with its older names; `in-review` is the name that specs of late eras use.
     pub fn parse(said: &str) -> Option<StoryStatus> {
         Some(match folded(said).as_str() {
             "backlog" => StoryStatus::Backlog,
+            // Early eras call a written story `drafted`.
             "ready-for-dev" | "drafted" => StoryStatus::ReadyForDev,
             "in-progress" => StoryStatus::InProgress,
             "review" | "in-review" => StoryStatus::Review,
@@ -240,6 +249,7 @@ impl EpicStatus {
     pub fn parse(said: &str) -> Option<EpicStatus> {
         Some(match folded(said).as_str() {
             "backlog" => EpicStatus::Backlog,
+            // Early eras call an epic `contexted` once its context is written.
             "in-progress" | "contexted" => EpicStatus::InProgress,
             "done" => EpicStatus::Done,
             _ => return None,
@@ -274,7 +284,7 @@ impl RetroStatus {
     }
 }
 
-/// `Ready for Dev`, `in_progress`: people write states as they like.
+/// Folds `Ready for Dev` and `in_progress` to one spelling, since users and agents write states as they like.
 fn folded(said: &str) -> String {
     said.trim().trim_matches(['*', '`', '_', '"', '\'']).to_lowercase().replace([' ', '_'], "-")
 }

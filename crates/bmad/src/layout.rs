@@ -1,7 +1,7 @@
-//! Which era of BMAD is installed, told by its version and by its files, and through which entry points clients run it.
+//! Which era of BMAD is installed, by its version and by its files, and through which entry points clients run it.
 //!
-//! The version names the era; the files are looked at as well, and where the two disagree that is said: a half-done update is
-//! the usual cause. Which command runs a step is not decided here, but from what is there, by `commands`.
+//! The version names the era. The files are checked as well, and a disagreement is reported: its usual cause is an update
+//! that was not finished. Which command runs a step is not decided here but in `commands`, from the files that exist.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::{
     shelf::{self, Shelf},
 };
 
-/// The layouts BMAD has had, each with other files in other places.
+/// The layouts that BMAD has had; each keeps other files in other places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub enum Era {
     /// 6.0 alpha: a tree of commands, `workflow-status`.
@@ -33,7 +33,7 @@ pub enum Era {
 }
 
 impl Era {
-    /// The versions it stands for.
+    /// The versions that the era stands for.
     pub fn versions(self) -> &'static str {
         match self {
             Era::A => "6.0 alpha",
@@ -45,8 +45,9 @@ impl Era {
         }
     }
 
-    /// The era of a version; none: before the first, or of a future that is not known.
+    /// The era of a version; `None` for versions before the first era and after the last known one.
     pub fn of_version(version: &str) -> Option<Era> {
+        // Manifests also say `v6.1.0` and `=6.1.0`.
         let version = version.trim().trim_start_matches(['v', '=']);
         let (numbers, tag) = version.split_once(['-', '+']).unwrap_or((version, ""));
         let mut numbers = numbers.split('.').map(|number| number.parse::<u32>().ok());
@@ -69,7 +70,7 @@ impl fmt::Display for Era {
     }
 }
 
-/// How entry points are laid out.
+/// How the entry points of a client are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entries {
@@ -81,33 +82,33 @@ pub enum Entries {
     Skills,
 }
 
-/// What one client, or all that share a folder, would find.
+/// The entry points that one client finds, or all clients that share a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Client {
-    /// `claude`, `opencode`, `gemini`; `agents`: the folder that codex, opencode, gemini and others share.
+    /// `claude`, `opencode`, `gemini`; or `agents` for the directory that codex, opencode, gemini and others share.
     pub name: String,
     pub entries: Entries,
     pub folder: String,
-    /// How many entry points of BMAD there are.
+    /// The number of BMAD's entry points.
     pub count: usize,
 }
 
 /// How BMAD is installed in a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Layout {
-    /// `_bmad`, of early alphas `.bmad` or `bmad`; none: BMAD is not installed here.
+    /// `_bmad`; in early alphas `.bmad` or `bmad`; `None` if BMAD is not installed here.
     pub root: Option<String>,
     pub era: Option<Era>,
     pub version: Option<String>,
     pub by_version: Option<Era>,
     pub by_files: Option<Era>,
-    /// What was seen, one sentence each.
+    /// What was found, one sentence each.
     pub reasons: Vec<String>,
     pub clients: Vec<Client>,
     pub modules: Vec<Module>,
-    /// Workflows of earlier versions were installed beside those of era D.
+    /// Whether workflows of earlier versions are installed beside those of era D.
     pub shims: bool,
-    /// Something of BMAD 4 is there.
+    /// Whether the project has files of BMAD 4.
     pub v4: bool,
     #[serde(skip)]
     pub problems: Vec<Problem>,
@@ -119,7 +120,7 @@ impl Layout {
     }
 }
 
-/// Folders of entry points: who looks there, where, and whether skills or commands.
+/// The directories of entry points: which client looks there, the path, and whether it holds skills or commands.
 const PLACES: [(&str, &str, bool); 8] = [
     ("claude", ".claude/skills", true),
     ("claude", ".claude/commands", false),
@@ -131,12 +132,14 @@ const PLACES: [(&str, &str, bool); 8] = [
     ("gemini", ".gemini/commands", false),
 ];
 
+/// Detects how BMAD is installed. A project without BMAD gives an empty layout, with a problem if it has BMAD 4.
 pub fn read(shelf: &dyn Shelf) -> Layout {
     let mut layout = Layout { v4: !shelf.names(".bmad-core").is_empty(), ..Layout::default() };
     layout.clients = clients(shelf);
     if layout.v4 {
         layout.reasons.push("`.bmad-core` is there: BMAD 4".into());
     }
+    // A project with BMAD 4 only has nothing that could be read, but the user should know why.
     let Some(root) = config::root(shelf) else {
         if layout.v4 {
             let what = "this is BMAD 4, whose files are not read";
@@ -150,16 +153,19 @@ pub fn read(shelf: &dyn Shelf) -> Layout {
     layout.version = manifest.version.clone();
     layout.modules = manifest.modules;
     layout.shims = manifest.shims;
+    // The manifest's problems come before those of the comparison, in the order of reading.
     layout.problems.extend(manifest.problems);
     let path = manifest_path(shelf, root);
     by_version(&mut layout, &path);
     layout.by_files = by_files(shelf, root, &layout.clients, &mut layout.reasons);
+    // The version decides where it is known: files of an old era often stay behind after an update.
     layout.era = layout.by_version.or(layout.by_files);
     let read_from = ManifestPlace { path: &path, line: manifest.line };
     disagreement(&mut layout, root, &read_from);
     layout
 }
 
+/// The manifest's path: early alphas have `_cfg`, later ones `_config`.
 fn manifest_path(shelf: &dyn Shelf, root: &str) -> String {
     let names = shelf.names(root);
     let folder = if names.iter().any(|name| name == "_cfg/") && !names.iter().any(|name| name == "_config/") {
@@ -175,6 +181,7 @@ fn manifest_of(shelf: &dyn Shelf, root: &str, layout: &mut Layout) -> Manifest {
     match shelf::read(shelf, &path, &mut layout.problems) {
         Some(text) => manifest::read(&path, &text),
         None => {
+            // A manifest that exists and cannot be read has its own problem already.
             if layout.problems.is_empty() {
                 let what = "there is no manifest, though BMAD's folder is there";
                 layout.problems.push(
@@ -209,8 +216,10 @@ fn by_version(layout: &mut Layout, path: &str) {
     }
 }
 
-/// Told by what only one era has, the newest first: updates leave old files behind more often than they bring new ones.
+/// Detects the era by files that only one era has, the newest first: an update leaves old files behind more often than it
+/// brings new ones too early.
 fn by_files(shelf: &dyn Shelf, root: &str, clients: &[Client], reasons: &mut Vec<String>) -> Option<Era> {
+    // A path with a slash at the end means a directory; a file of the same name does not count.
     let has = |path: &str| {
         let (folder, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
         let folders = path.ends_with('/');
@@ -231,6 +240,8 @@ fn by_files(shelf: &dyn Shelf, root: &str, clients: &[Client], reasons: &mut Vec
         clients.iter().find(|client| client.entries == entries).map(|client| client.folder.clone())
     };
 
+    // The order is the rule: the first sign that is found decides, so each later era comes before the ones it may be mixed
+    // with.
     type Sign<'a> = (Era, &'a dyn Fn() -> Option<String>);
     let signs: [Sign<'_>; 11] = [
         (Era::D, &|| skill("bmad-build-auto/").or_else(|| skill("bmad-build/"))),
@@ -238,6 +249,7 @@ fn by_files(shelf: &dyn Shelf, root: &str, clients: &[Client], reasons: &mut Vec
         (Era::C3, &|| in_root("config.toml")),
         (Era::C1, &|| in_root("bmm/workflows/4-implementation/dev-story/workflow.md")),
         (Era::C2, &|| skill("bmad-dev-story/workflow.md")),
+        // The skill manifest of C2 also exists in C1, whose engine is still there.
         (Era::C2, &|| in_root("_config/skill-manifest.csv").filter(|_| workflow_xml().is_none())),
         (Era::A, &|| in_root("bmm/workflows/workflow-status/")),
         (Era::A, &|| in_root("_cfg/")),
@@ -256,12 +268,13 @@ fn by_files(shelf: &dyn Shelf, root: &str, clients: &[Client], reasons: &mut Vec
     found.map(|(era, _)| era)
 }
 
-/// Where the manifest says its version.
+/// Where the manifest states its version.
 struct ManifestPlace<'p> {
     path: &'p str,
     line: Option<usize>,
 }
 
+/// Reports a version that does not match the files, an unknown era and an outdated root directory.
 fn disagreement(layout: &mut Layout, root: &str, manifest: &ManifestPlace<'_>) {
     let path = manifest.path;
     if let (Some(said), Some(seen)) = (layout.by_version, layout.by_files)
@@ -279,7 +292,7 @@ fn disagreement(layout: &mut Layout, root: &str, manifest: &ManifestPlace<'_>) {
         layout.problems.push(problem);
     }
     if layout.era.is_none() {
-        // This says it all.
+        // This problem covers the ones about the manifest, which would only repeat it.
         layout
             .problems
             .retain(|problem| ![rules::MANIFEST_MISSING, rules::MANIFEST_NO_VERSION].contains(&problem.rule));
@@ -312,12 +325,14 @@ fn clients(shelf: &dyn Shelf) -> Vec<Client> {
         }
         let count = names.iter().filter(|name| is_entry(name) && !name.ends_with('/')).count();
         clients.push(client(Entries::Commands, folder.into(), count));
+        // A tree of commands may lie beside flat commands; both are counted.
         if names.iter().any(|name| name == "bmad/") {
             let folder = format!("{folder}/bmad");
             let count = tree_size(shelf, &folder);
             clients.push(client(Entries::CommandTree, folder, count));
         }
     }
+    // An empty directory of entry points belongs to another tool.
     clients.retain(|client| client.count > 0);
     clients
 }
@@ -326,7 +341,7 @@ fn is_entry(name: &str) -> bool {
     name.starts_with("bmad-")
 }
 
-/// `bmad/MODULE/KIND/NAME.md`.
+/// Counts the files of `bmad/MODULE/KIND/NAME.md`.
 fn tree_size(shelf: &dyn Shelf, folder: &str) -> usize {
     let folders = |folder: &str| -> Vec<String> {
         let names = shelf.names(folder).into_iter().filter(|name| name.ends_with('/'));
@@ -345,7 +360,7 @@ mod tests {
         format!("installation:\n  version: {version}\nmodules:\n  - name: bmm\n    version: {version}\n")
     }
 
-    /// The files that make each era what it is.
+    /// The files that are typical of each era.
     fn files(era: Era) -> Vec<(&'static str, &'static str)> {
         let mut files = match era {
             Era::A => vec![

@@ -1,16 +1,17 @@
-//! Reads BMAD's files: takes text, gives types. Starts nothing, opens nothing, knows no agent.
+//! Reads and edits BMAD's files: it takes text and gives types. It starts no process, opens no file and knows no agent.
 //!
 //! | for | see |
 //! | --- | --- |
-//! | the two formats with their places, so that an edit exchanges what it means and nothing else | [`yaml`], [`page`], `toml_tree` |
-//! | which era is installed, where it keeps what, what runs a step | [`layout`], [`manifest`], [`config`], [`commands`] |
-//! | what comes next in planning | [`help`], [`paths`], [`state`]; how big a task is: [`field`], [`quick`], [`tier`] |
-//! | the sprint | [`board`], [`keys`], [`story`], [`specs`], [`deferred`], [`retro`] |
-//! | the plans | [`documents`] finds them, [`epics`] and [`verdict`] read them, [`check`] holds all against each other |
-//! | agents | [`roster`]; what they ask: [`menu`]; what runs beside them: [`hooks`] |
+//! | the two formats with their positions, for edits of one value | [`yaml`], [`markdown`], `toml_tree` |
+//! | which era is installed, its files, what runs a step | [`layout`], [`manifest`], [`config`], [`commands`] |
+//! | what comes next in planning | [`help`], [`workflow_paths`], [`project_state`] |
+//! | how big a task is | [`field_type`], [`quick_dev`], [`tier`] |
+//! | the sprint | [`board`], [`keys`], [`story`], [`specs`], [`deferred_work`], [`retrospective`] |
+//! | the plans | [`documents`] finds them, [`epics`] and [`verdict`] read them, [`check`] compares all of them |
+//! | agents | [`roster`]; their questions: [`menu`]; the commands that run beside them: [`hooks`] |
 //!
-//! A reader gives a value and [`problem`]s and never fails; files come from a [`shelf`]. A new kind of file is a module of its
-//! own with a `read`, its edits beside it; what it has to agree with is a rule in [`check`].
+//! A reader gives a value and [`problem`]s and never fails; files come from [`project_files`]. A new kind of file is a module
+//! of its own with a `read_…` function and its edits beside it; what the file has to agree with is a rule in [`check`].
 
 pub mod board;
 pub mod check;

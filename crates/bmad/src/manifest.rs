@@ -1,6 +1,6 @@
-//! `_bmad/_config/manifest.yaml`: which BMAD is installed, of which modules, for which clients.
+//! `_bmad/_config/manifest.yaml`: which BMAD is installed, with which modules, for which clients.
 //!
-//! Early eras list modules by name, later ones with their versions. What the version means is for the layout to say.
+//! Early eras list modules by name, later ones with their versions. What the version means is decided by `layout`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,20 +10,21 @@ use crate::{
     yaml,
 };
 
-/// What the installer wrote down.
+/// The content of the manifest, as the installer wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
     pub version: Option<String>,
-    /// The line of the version.
+    /// The line of the version, for problems about it.
     pub line: Option<usize>,
     pub modules: Vec<Module>,
-    /// The clients it was installed for, in the installer's words: `claude-code`.
+    /// The clients that BMAD was installed for, by the installer's names: `claude-code`.
     pub clients: Vec<String>,
     /// Whether the workflows of earlier versions were installed beside the new ones.
     pub shims: bool,
     pub problems: Vec<Problem>,
 }
 
+/// A module of BMAD and its version, where the manifest states one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Module {
     pub name: String,
@@ -31,6 +32,7 @@ pub struct Module {
     pub version: Option<String>,
 }
 
+/// Reads the manifest. A broken manifest gives a problem, and the era is then detected by the files alone.
 pub fn read(path: &str, text: &str) -> Manifest {
     let mut manifest = Manifest::default();
     let tree = match yaml::parse(text) {
@@ -47,12 +49,13 @@ pub fn read(path: &str, text: &str) -> Manifest {
     };
     let said = |node: Option<&yaml::Node>| node.and_then(yaml::Node::text).map(str::to_string);
     let installation = tree.get("installation");
-    // The first alphas had the version at the top.
+    // The first alphas have the version at the top level.
     let version = installation.and_then(|node| node.get("version")).or_else(|| tree.get("version"));
     manifest.line = version.map(|node| node.line);
     manifest.version = said(version).filter(|version| !version.trim().is_empty());
     manifest.shims =
         said(installation.and_then(|node| node.get("installShims"))).is_some_and(|shims| shims == "true");
+    // A module is a name in early eras and a mapping in later ones.
     for item in tree.get("modules").map(yaml::Node::items).unwrap_or_default() {
         let name = said(Some(item)).or_else(|| said(item.get("name")));
         let version = said(item.get("version")).filter(|version| version != "null");

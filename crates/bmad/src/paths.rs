@@ -1,7 +1,7 @@
 //! The path files of early alphas and `bmm-workflow-status.yaml`: which workflows a project was to go through, and how far it
 //! has come. Later eras have `help` instead.
 //!
-//! A workflow is known by its file: a quarter of the commands these files name do not exist.
+//! A workflow is identified by its file: a quarter of the commands that these files name do not exist.
 
 use serde::Serialize;
 
@@ -10,9 +10,9 @@ use crate::{
     yaml::{self, Node},
 };
 
-/// Where the path files stand, under BMAD's folder.
+/// The directory of the path files, below BMAD's own directory.
 pub const PATHS: &str = "bmm/workflows/workflow-status/paths";
-/// The name of the status file, in the folder for plans or for all output.
+/// The name of the status file, in the directory for plans or for all output.
 pub const STATUS: &str = "bmm-workflow-status.yaml";
 
 /// How much a workflow is needed.
@@ -22,24 +22,24 @@ pub enum Need {
     Required,
     Recommended,
     Optional,
-    /// On this condition: `if_has_ui`.
+    /// Needed on this condition: `if_has_ui`.
     Conditional(String),
 }
 
-/// One workflow on a path.
+/// One workflow of a track.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stop {
     pub id: String,
-    /// From 0; 0 is documenting what is there.
+    /// The phase, from 0; phase 0 documents an existing project.
     pub phase: u32,
     pub need: Need,
-    /// Relative to the project's root; empty: none is named.
+    /// The workflow's file, relative to the project's root; empty if none is named.
     pub file: String,
     pub agent: String,
     pub line: usize,
 }
 
-/// A path file.
+/// The content of a path file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Track {
     /// `bmad-method`, `enterprise-bmad-method`.
@@ -56,29 +56,31 @@ pub struct Track {
 pub enum Progress {
     Ahead(Need),
     Skipped,
-    /// With the file it wrote.
+    /// Done, with the file that the workflow wrote.
     Done(String),
 }
 
-/// The status file.
+/// The content of the status file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     pub project: String,
     pub track: String,
     pub field: String,
-    /// The path file it follows.
+    /// The path file that the project follows.
     pub path: String,
-    /// In the file's order.
+    /// The progress of each workflow by its id, in the order of the file.
     pub items: Vec<(String, Progress)>,
     pub problems: Vec<Problem>,
 }
 
+/// Reads a path file. A workflow without an id is left out with a problem, since nothing could refer to it.
 pub fn read(path: &str, text: &str) -> Track {
     let mut track = Track::default();
     let Some(tree) = parsed(path, text, &mut track.problems) else { return track };
     track.track = said(&tree, "track");
     track.field = said(&tree, "field_type");
     for (index, phase) in list(&tree, "phases").iter().enumerate() {
+        // Some phases have no number; their position stands for it.
         let number = said(phase, "phase").parse().unwrap_or(u32::try_from(index).unwrap_or(u32::MAX));
         for workflow in list(phase, "workflows") {
             let id = said(workflow, "id");
@@ -87,12 +89,14 @@ pub fn read(path: &str, text: &str) -> Track {
                 track.problems.push(Problem::warning("path-no-id", path, what).at(workflow.line));
                 continue;
             }
+            // Newer path files name a step file in `exec`, older ones a workflow in `workflow`.
             let file = [said(workflow, "exec"), said(workflow, "workflow")];
             let file = file.into_iter().find(|file| !file.is_empty()).unwrap_or_default();
             track.stops.push(Stop {
                 id,
                 phase: number,
                 need: need_of(workflow),
+                // All paths of this crate are relative to the root.
                 file: file.trim_start_matches("{project-root}/").to_string(),
                 agent: said(workflow, "agent"),
                 line: workflow.line,
@@ -102,6 +106,7 @@ pub fn read(path: &str, text: &str) -> Track {
     track
 }
 
+/// Reads the status file in each of the forms that agents write.
 pub fn status(path: &str, text: &str) -> Status {
     let mut status = Status::default();
     let Some(tree) = parsed(path, text, &mut status.problems) else { return status };
@@ -122,7 +127,7 @@ pub fn status(path: &str, text: &str) -> Status {
             status.items.push((entry.key.clone(), progress(value)));
         }
     }
-    // Some agents write a list of maps with one key each, or with `id` and `status`.
+    // Some agents write a list of mappings with one key each, or with `id` and `status`.
     for item in items.items() {
         let id = said(item, "id");
         if id.is_empty() {
@@ -136,6 +141,7 @@ pub fn status(path: &str, text: &str) -> Status {
     status
 }
 
+/// Parses the value of a workflow in the status file.
 fn progress(value: &str) -> Progress {
     match value.trim() {
         "skipped" => Progress::Skipped,
@@ -145,6 +151,7 @@ fn progress(value: &str) -> Progress {
         value if value.starts_with("conditional") || value.starts_with("if_") => {
             Progress::Ahead(Need::Conditional(value.to_string()))
         }
+        // Any other value is the file that the workflow wrote.
         file => Progress::Done(file.trim_start_matches("{project-root}/").to_string()),
     }
 }
@@ -164,17 +171,19 @@ fn need_of(workflow: &Node) -> Need {
 }
 
 impl Track {
-    /// What can run now: what is neither done nor skipped, up to and with the first that is required.
+    /// The workflows that can run now: those that are neither done nor skipped, up to and including the first required one.
     pub fn next(&self, status: &Status) -> Vec<&Stop> {
         let mut next = Vec::new();
         for stop in &self.stops {
             let progress = status.items.iter().find(|(id, _)| *id == stop.id).map(|(_, progress)| progress);
+            // The status file knows the project better than the path file does, so its need wins.
             let need = match progress {
                 Some(Progress::Done(_) | Progress::Skipped) => continue,
                 Some(Progress::Ahead(need)) => need,
                 None => &stop.need,
             };
             next.push(stop);
+            // Nothing behind a required workflow can start before it is done.
             if *need == Need::Required {
                 break;
             }

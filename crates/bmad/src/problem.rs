@@ -1,7 +1,7 @@
-//! What is wrong with a project's files, each with its place, why it matters and what to do about it.
+//! What is wrong with a project's files: each problem has its place, why it matters and what to do about it.
 //!
-//! Reading never fails as a whole: it gives a value and problems. Whether a problem keeps anything from starting is for
-//! whoever asked to say; here it only has a weight.
+//! Reading never fails as a whole: it gives a value and problems. Whether a problem keeps anything from starting is decided
+//! by the caller; here it only has a weight.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Weight {
     Error,
 }
 
-/// Rules that code asks for, each spelt once. What only people read stands where it is found.
+/// The rules that code asks for, each spelt once. A rule that only users read is spelt where the problem is found.
 pub mod rules {
     pub const EPIC_EMPTY: &str = "epic-empty";
     pub const EPIC_NUMBER_MISSING: &str = "epic-number-missing";
@@ -33,13 +33,13 @@ pub mod rules {
     pub const VERDICT_MISSING: &str = "verdict-missing";
 }
 
-/// One thing that is wrong.
+/// One thing that is wrong with one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
     pub weight: Weight,
-    /// Which rule it breaks, in kebab case and for ever the same: `board-duplicate-key`.
+    /// Which rule the file breaks, in kebab case. It never changes, since users filter by it: `board-duplicate-key`.
     pub rule: &'static str,
-    /// Relative to the project's root.
+    /// The file's path, relative to the project's root.
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
@@ -47,10 +47,10 @@ pub struct Problem {
     pub column: Option<usize>,
     /// What is wrong: lower case, no period at the end.
     pub what: String,
-    /// Why it matters; empty where that is plain.
+    /// Why it matters; empty where the message already says so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// What to do; empty: nothing.
+    /// What to do about it; empty if there is nothing to do.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub todo: String,
 }
@@ -106,10 +106,11 @@ impl Problem {
     }
 }
 
-/// `path:line:column: what`.
+/// Renders as `path:line:column: what`, the form that editors and terminals turn into a link.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;
+        // A column means nothing without its line, so it is left out where the line is unknown.
         for number in [self.line, self.column.filter(|_| self.line.is_some())].into_iter().flatten() {
             write!(f, ":{number}")?;
         }

@@ -1,6 +1,7 @@
-//! Quick-dev: whether it works from a spec or from words, how heavy the task is, and what says that it should not stay quick.
+//! Quick-dev: whether it works from a spec or from instructions, how heavy the task is, and what says that it should not stay
+//! quick.
 //!
-//! Signals are shown with their reasons and decide nothing: a person, or the workflow that asked, does.
+//! Signals are shown with their reasons and decide nothing: the user decides, or the workflow that asked.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,25 +12,25 @@ use crate::tier::{self, stands_in, tokens};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "kebab-case")]
 pub enum Mode {
-    /// A spec to carry out; none: one is meant and not named.
+    /// A spec to carry out; `None` if a spec is meant and not named.
     TechSpec { path: Option<String> },
-    /// Instructions.
+    /// Instructions in plain words.
     Direct,
 }
 
-/// How heavy a task given in words is, the heaviest last.
+/// How heavy a task in plain words is, the heaviest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// It runs.
+    /// The task can run as it is.
     Simple,
     /// A small plan is offered first.
     Medium,
-    /// The full path is advised.
+    /// The full method is recommended.
     Complex,
 }
 
-/// What says that a task has outgrown quick-dev.
+/// The kinds of signals that a task has outgrown quick-dev.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -40,6 +41,7 @@ pub enum Kind {
     Wish,
 }
 
+/// A signal with the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Signal {
     pub kind: Kind,
@@ -49,21 +51,21 @@ pub struct Signal {
 /// A task under way.
 #[derive(Clone, Debug, Default)]
 pub struct Work<'a> {
-    /// What was asked, and what was said about it since.
+    /// The task, and everything that was said about it since.
     pub said: &'a str,
-    /// How many files were meant to be touched; none: nobody said.
+    /// How many files were planned to change; `None` if that is unknown.
     pub planned: Option<usize>,
-    /// Paths that were touched, from the project's root.
+    /// The paths that were changed, relative to the project's root.
     pub touched: &'a [String],
 }
 
-/// Files more than planned that are no slip.
+/// So many files above the plan are no longer an oversight.
 const SLIP: usize = 3;
-/// So many folders of source are several subsystems.
+/// So many directories of source count as several subsystems.
 const SUBSYSTEMS: usize = 3;
-/// A task that takes so many words is not simple.
+/// A task that takes more words is not simple.
 const MANY_WORDS: usize = 60;
-/// Nor is one of so many points.
+/// Neither is a task with so many points.
 const MANY_POINTS: usize = 3;
 
 const SPEC_WORDS: [&str; 8] = [
@@ -138,8 +140,10 @@ const SIGNS: [(Kind, &[&str]); 5] = [
     ),
 ];
 
+/// Whether a task names a spec, means one, or is an instruction.
 pub fn mode(task: &str) -> Mode {
     const MARKS: [char; 8] = ['`', '"', '\'', '(', ')', ',', ';', ':'];
+    // A path may stand in quotes or parentheses, and a sentence may end with it.
     let words = task.split_whitespace().map(|word| word.trim_end_matches('.').trim_matches(MARKS));
     let path = words.map(|word| word.trim_end_matches('.')).find(|word| is_spec(&word.to_lowercase()));
     if let Some(path) = path {
@@ -152,18 +156,19 @@ pub fn mode(task: &str) -> Mode {
     }
 }
 
-/// `tech-spec-login.md`, `specs/login.md`; `inspect.md` is none.
+/// Whether a path names a spec: `tech-spec-login.md` and `specs/login.md` do, `inspect.md` does not.
 fn is_spec(path: &str) -> bool {
     let is_word = |word: &str| matches!(word, "spec" | "specs" | "specification" | "techspec");
     let mut parts = path.rsplit('/').take(2);
     path.ends_with(".md") && parts.any(|part| part.split(|c: char| !c.is_alphanumeric()).any(is_word))
 }
 
-/// With the reasons; a simple task has none.
+/// The weight of a task with the reasons for it; a simple task has none.
 pub fn weight(task: &str) -> (Weight, Vec<String>) {
     let mut reasons: Vec<(Weight, String)> = signals(&Work { said: task, ..Work::default() })
         .into_iter()
         .map(|signal| match signal.kind {
+            // These two need decisions that outlast the task.
             Kind::Architecture | Kind::Subsystems => (Weight::Complex, signal.reason),
             _ => (Weight::Medium, signal.reason),
         })
@@ -181,20 +186,23 @@ pub fn weight(task: &str) -> (Weight, Vec<String>) {
     if words > MANY_WORDS {
         reasons.push((Weight::Medium, format!("it takes {words} words to say")));
     }
+    // Several points are several tasks in one.
     let points = task.lines().filter(|line| is_point(line.trim_start())).count();
     if points >= MANY_POINTS {
         reasons.push((Weight::Medium, format!("it has {points} points")));
     }
+    // The heaviest reason decides; the others are shown as well.
     let weight = reasons.iter().map(|(weight, _)| *weight).max().unwrap_or(Weight::Simple);
     (weight, reasons.into_iter().map(|(_, reason)| reason).collect())
 }
 
+/// Whether a line is an item of a bulleted or numbered list.
 fn is_point(line: &str) -> bool {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
     line.starts_with(['-', '*', '+']) || (rest.len() < line.len() && rest.starts_with(['.', ')']))
 }
 
-/// What says that the task should be taken to the full path, in the order of the kinds.
+/// The signals that a task should move to the full method, in the order of their kinds.
 pub fn signals(work: &Work<'_>) -> Vec<Signal> {
     let tokens = tokens(work.said);
     let mut signals: Vec<Signal> = SIGNS
@@ -204,6 +212,7 @@ pub fn signals(work: &Work<'_>) -> Vec<Signal> {
             Some(Signal { kind: *kind, reason: format!("“{phrase}” was said") })
         })
         .collect();
+    // Both limits must be exceeded: twice the plan is nothing for one file, and three files are nothing for fifty.
     if let Some(planned) = work.planned
         && work.touched.len() > planned.saturating_mul(2)
         && work.touched.len() >= planned.saturating_add(SLIP)
@@ -211,6 +220,7 @@ pub fn signals(work: &Work<'_>) -> Vec<Signal> {
         let reason = format!("{} files are touched, and {planned} were planned", work.touched.len());
         signals.push(Signal { kind: Kind::ScopeGrows, reason });
     }
+    // Files are grouped by subsystem, since many files of one part are still one place.
     let mut parts: Vec<&str> = work.touched.iter().map(|path| subsystem(path)).collect();
     parts.sort_unstable();
     parts.dedup();
@@ -218,11 +228,12 @@ pub fn signals(work: &Work<'_>) -> Vec<Signal> {
         let reason = format!("{} parts of the project are touched: {}", parts.len(), parts.join(", "));
         signals.push(Signal { kind: Kind::Subsystems, reason });
     }
+    // A phrase and a count may give the same kind twice; sorting keeps them together.
     signals.sort_by_key(|signal| signal.kind);
     signals
 }
 
-/// The folder that names a part: the first, or the second under a folder that only holds parts.
+/// The directory that names a subsystem: the first one, or the second one below a directory that only holds subsystems.
 fn subsystem(path: &str) -> &str {
     const HOLDERS: [&str; 8] = ["src", "lib", "app", "apps", "packages", "crates", "services", "modules"];
     let mut ends = path.match_indices('/').map(|(at, _)| at);

@@ -1,5 +1,5 @@
-//! A retrospective's document: which epic, what was decided about it (from 6.12 on, in the front matter), and what is to be
-//! done. The board says only that it was held, never how it came out.
+//! The document of a retrospective: its epic, the verdict about the epic (from 6.12 on, in the front matter) and the action
+//! items. The board only says that the retrospective was held, not how it came out.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::{
     yaml::{self, Node},
 };
 
-/// What was decided about an epic.
+/// The verdict about an epic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -19,14 +19,15 @@ pub enum Verdict {
     Rejected,
 }
 
+/// The content of a retrospective.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Retro {
-    /// From the front matter, else from the file's name or the title.
+    /// The epic, from the front matter, or from the file's name or the title.
     pub epic: Option<u32>,
     pub date: Option<String>,
-    /// None: older eras decide nothing.
+    /// The verdict; `None` in older eras, which have none.
     pub verdict: Option<Verdict>,
-    /// Held without a person.
+    /// Whether it was held without the user.
     pub headless: Option<bool>,
     pub action_items: Vec<Said>,
     pub problems: Vec<Problem>,
@@ -58,6 +59,7 @@ pub fn read(path: &str, text: &str) -> Retro {
     match page.front_matter().map(yaml::parse) {
         Some(Ok(front)) => from_front(path, &front, &mut retro),
         Some(Err(broken)) => {
+            // The front matter begins behind the first mark, so its lines are one further down in the file.
             let line = broken.line.map_or(1, |line| line + 1);
             let what = format!("in the front matter: {}", broken.what);
             let problem = Problem::error("front-matter-broken", path, what).at(line);
@@ -67,6 +69,7 @@ pub fn read(path: &str, text: &str) -> Retro {
     }
     let name = path.rsplit('/').next().unwrap_or(path);
     let title = page.lines.iter().find_map(Line::heading).map_or("", |(_, title)| title);
+    // The front matter knows best; agents name files more reliably than titles.
     retro.epic = retro.epic.or_else(|| epic_in(name)).or_else(|| epic_in(title));
     retro
 }
@@ -96,16 +99,18 @@ fn epic_in(text: &str) -> Option<u32> {
     rest[..end].parse().ok()
 }
 
-/// Items of the lists under headings that speak of action items.
+/// The list items under headings that mention action items.
 fn action_items(page: &Page<'_>) -> Vec<Said> {
     let mut found = Vec::new();
     let mut above: Vec<(usize, bool)> = Vec::new();
+    // The open headings with their levels, and whether action items are expected below them.
     for line in page.lines.iter().filter(|line| line.is_prose()) {
         if let Some((level, title)) = line.heading() {
             while above.last().is_some_and(|(other, _)| *other >= level) {
                 above.pop();
             }
             let title = plain(title);
+            // A subheading of action items, such as a priority, holds action items, too.
             let own = title.starts_with("action item") || title.ends_with("action items");
             above.push((level, own || above.last().is_some_and(|(_, inherited)| *inherited)));
             continue;
@@ -119,8 +124,9 @@ fn action_items(page: &Page<'_>) -> Vec<Said> {
     found
 }
 
-/// An item of a list that is not below another.
+/// The text of a list item at the outermost level; `None` is how templates say that there are no items.
 fn item(line: &str) -> Option<&str> {
+    // An indented item is a detail of the item above it.
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let mark: &[char] = if digits.len() < line.len() { &['.', ')'] } else { &['-', '*', '+'] };
     let rest = digits.strip_prefix(mark).filter(|rest| rest.starts_with([' ', '\t']))?.trim();

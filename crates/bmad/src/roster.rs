@@ -1,7 +1,8 @@
-//! The project's own team, as personas for a party and as agents that can be called by name.
+//! The project's own agents, as personas for a party and as agents that can be called by name.
 //!
-//! It stands in `_bmad/_config/agent-manifest.csv`, whose columns are found by their names since every era has others; late
-//! eras have it in the TOML files of the settings instead. Whether a roster is big enough for a party is not decided here.
+//! The roster is in `_bmad/_config/agent-manifest.csv`, whose columns are found by their names, since every era has others;
+//! late eras have it in the TOML files of the settings instead. Whether a roster is big enough for a party is not decided
+//! here.
 
 mod names;
 
@@ -23,43 +24,43 @@ use crate::{
     yaml::{Form, Node},
 };
 
-/// Where the file stands in a project.
+/// The path of the manifest in a project.
 pub const ROSTER_PATH: &str = "_bmad/_config/agent-manifest.csv";
 
-/// More than this nobody needs to choose from.
+/// More personas than this are no help to choose from.
 const MOST: usize = 40;
-/// Nor are there more agents to be called.
+/// No project has more agents than this.
 const MOST_AGENTS: usize = 500;
 const NAME_LENGTH: usize = 60;
 const FOCUS_LENGTH: usize = 120;
-/// `&#x10ffff;`
+/// The length of the longest entity, `&#x10ffff;`.
 const LONGEST_ENTITY: usize = 10;
 
 /// An agent of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Member {
-    /// What BMAD calls it: `dev`, in late eras `bmad-agent-dev`.
+    /// BMAD's id: `dev`, in late eras `bmad-agent-dev`.
     pub id: String,
-    /// What people call it: Amelia.
+    /// The name of the persona: Amelia.
     pub name: String,
     pub title: String,
     pub module: String,
-    /// The skill that is this agent, where its manifest says so.
+    /// The skill that is this agent, where the manifest names it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub skill: String,
 }
 
-/// What a manifest comes to: whoever could be read, and what could not.
+/// The agents that could be read from a manifest, and remarks about what could not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roster {
     pub members: Vec<Member>,
-    /// Those of them who have something to say about a text.
+    /// The members that can review a text.
     pub personas: Vec<Persona>,
-    /// Each a sentence about the file, without its name.
+    /// Remarks about the file, each a sentence without its subject.
     pub remarks: Vec<String>,
 }
 
-/// The roster of an installed BMAD, wherever its era keeps it, and the file it stands in. None: there is none.
+/// The roster of an installed BMAD, wherever its era keeps it, and its file; `None` if there is no roster.
 pub fn of(shelf: &dyn Shelf, problems: &mut Vec<Problem>) -> Option<(Roster, String)> {
     let root = config::root(shelf)?;
     for folder in ["_config", "_cfg"] {
@@ -68,20 +69,23 @@ pub fn of(shelf: &dyn Shelf, problems: &mut Vec<Problem>) -> Option<(Roster, Str
             return Some((roster(&text), path));
         }
     }
+    // The CSV manifest wins where a project has both forms.
     let paths = config::toml_paths(root);
     let texts = paths.iter().filter_map(|path| shelf::read(shelf, path, problems));
     let roster = of_layers(&texts.collect::<Vec<_>>())?;
     Some((roster, paths.into_iter().next().unwrap_or_default()))
 }
 
-/// The agents of late eras: `[agents.ID]` in four TOML files, the weakest first; a key of a later one wins. None: no file
-/// has any.
+/// The agents of late eras: `[agents.ID]` in four TOML files, the weakest first; a key of a later file wins. `None` if no
+/// file has any agent.
 pub fn of_layers(texts: &[String]) -> Option<Roster> {
     let mut agents: Vec<(String, Vec<(String, String)>)> = Vec::new();
     for text in texts {
         let (tree, _) = toml_tree::parse(text);
         for agent in tree.get("agents").map(Node::entries).unwrap_or_default() {
+            // A scalar under `agents` belongs to the settings, not to an agent.
             let Form::Map(keys) = &agent.value.form else { continue };
+            // The files are merged by the agent's id, and the first file decides the order.
             let at = match agents.iter().position(|(id, _)| *id == agent.key) {
                 Some(at) => at,
                 None if agents.len() >= MOST_AGENTS => continue,
@@ -101,7 +105,7 @@ pub fn of_layers(texts: &[String]) -> Option<Roster> {
     let mut roster = Roster::default();
     let mut known = BTreeSet::new();
     for (id, keys) in &agents {
-        // The same columns as in a manifest, by the names these files have for them.
+        // The columns of a manifest, by the names that these files have for them, so that both forms share one reader.
         let head: Vec<String> = keys
             .iter()
             .map(|(key, _)| match key.as_str() {
@@ -117,6 +121,7 @@ pub fn of_layers(texts: &[String]) -> Option<Roster> {
     (!agents.is_empty()).then_some(roster)
 }
 
+/// Parses the roster of a CSV manifest.
 pub fn roster(text: &str) -> Roster {
     let table = csv::parse(text);
     let mut roster = Roster::default();
@@ -130,6 +135,7 @@ pub fn roster(text: &str) -> Roster {
         return roster;
     };
     let head: Vec<String> = head.iter().map(|name| name.trim().to_lowercase()).collect();
+    // Without one of these columns no row could be named.
     if !NAMES.iter().any(|name| head.iter().any(|column| column == name)) {
         roster.remarks.push("has no column `title`, `displayName` or `name`".into());
         return roster;
@@ -146,21 +152,24 @@ pub fn roster(text: &str) -> Roster {
 }
 
 impl Roster {
+    /// Adds a row as a member and, if it can review a text, as a persona.
     fn take(&mut self, row: &Row<'_>, known: &mut BTreeSet<String>) {
         if let Some(member) = row.member().filter(|_| self.members.len() < MOST_AGENTS) {
             self.members.push(member);
         }
         let Some(persona) = row.persona().filter(|_| !row.is_meta()) else { return };
+        // Every persona is counted by its name, even above the limit, so that the remark can say how many were left out.
         if known.insert(persona.name.to_lowercase()) && known.len() <= MOST {
             self.personas.push(persona);
         }
     }
 }
 
-/// What a persona is called by, and what it looks after: the first column that says something.
+/// The columns for a persona's name and focus: the first one that is not empty counts.
 const NAMES: [&str; 3] = ["title", "displayname", "name"];
 const FOCUSES: [&str; 3] = ["role", "capabilities", "identity"];
 
+/// A row with the header that names its columns.
 struct Row<'a> {
     head: &'a [String],
     fields: &'a [String],
@@ -178,6 +187,7 @@ impl Row<'_> {
 
     fn member(&self) -> Option<Member> {
         let id = self.get("name");
+        // Some manifests have no ids; the name then identifies the agent.
         let id = if id.is_empty() { self.get("displayname") } else { id };
         (!id.is_empty()).then(|| Member {
             id: cut(&id, NAME_LENGTH),
@@ -194,7 +204,7 @@ impl Row<'_> {
         (!name.is_empty()).then(|| Persona::new(cut(&name, NAME_LENGTH), cut(&focus, FOCUS_LENGTH)))
     }
 
-    /// Whoever leads the others or builds BMAD itself has nothing to say about a text.
+    /// Whether the agent orchestrates others or builds BMAD itself; such an agent has nothing to say about a text.
     fn is_meta(&self) -> bool {
         let leads = |text: &str| text.to_lowercase().contains("orchestrator");
         let name = self.get("name").to_lowercase();
@@ -202,16 +212,17 @@ impl Row<'_> {
     }
 }
 
-/// One line without entities, doubled quotes and control characters.
+/// A field as one line without entities, doubled quotes and control characters.
 fn plain(field: &str) -> String {
     let mut text = fold_line(&decoded(field));
+    // Some versions escape quotes twice, so one pass is not enough.
     while text.contains("\"\"") {
         text = text.replace("\"\"", "\"");
     }
     text
 }
 
-/// The entities of HTML that BMAD's installer writes, and numbers. Once: `&amp;quot;` is the text `&quot;`.
+/// Decodes the HTML entities that BMAD's installer writes, and numeric ones. Only once: `&amp;quot;` is the text `&quot;`.
 fn decoded(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -1,29 +1,29 @@
-//! Where a project's files come from: a port, since nothing is opened here. The runner has one over a folder; tests have
-//! [`Kept`].
+//! Where a project's files come from. This is a port, since this crate opens no file: the runner implements it over a
+//! directory, and tests use [`InMemoryFiles`].
 
 use std::collections::BTreeMap;
 
 use crate::problem::Problem;
 
-/// The files of one project. Paths are relative to its root, with `/`, never starting with one.
+/// The files of one project. Paths are relative to its root, use `/` and never start with one.
 pub trait Shelf {
-    /// A file's text; none: there is no such file.
+    /// The text of a file; `None` if there is no such file.
     fn read(&self, path: &str) -> Result<Option<String>, Unreadable>;
 
-    /// What a folder holds, sorted; names of folders end with `/`. Empty where there is no such folder, or it leads out of
-    /// the project. The root is ``.
+    /// The names in a directory, sorted; names of directories end with `/`. Empty if there is no such directory, or if it
+    /// leads out of the project. The root is ``.
     fn names(&self, folder: &str) -> Vec<String>;
 
-    /// Where the project's root is, as an absolute path, where that is known: some settings name it.
+    /// The absolute path of the project's root, where it is known: some settings name it.
     fn root(&self) -> Option<&str> {
         None
     }
 }
 
-/// Why a file that is there cannot be read.
+/// Why a file that exists cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// The first byte that is no UTF-8.
+    /// The position of the first byte that is not UTF-8.
     NotText {
         line: usize,
         column: usize,
@@ -32,11 +32,11 @@ pub enum Unreadable {
         bytes: u64,
         most: u64,
     },
-    /// It is a link to somewhere out of the project.
+    /// The file is a link to a target outside the project.
     LeadsOut {
         to: String,
     },
-    /// It is no file, or the system refused.
+    /// The path is not a file, or the system refused to read it.
     Refused {
         cause: String,
     },
@@ -52,6 +52,7 @@ impl Unreadable {
                     .why("it was not read, and will not be written")
                     .todo("save it as UTF-8")
             }
+            // Very long files are refused before they are read, since one file must not fill the memory.
             Unreadable::TooLong { bytes, most } => Problem::error(
                 "file-too-long",
                 path,
@@ -71,12 +72,12 @@ impl Unreadable {
     }
 }
 
-/// Whether a file is there and can be read.
+/// Whether a file exists and can be read.
 pub fn has(shelf: &dyn Shelf, path: &str) -> bool {
     matches!(shelf.read(path), Ok(Some(_)))
 }
 
-/// A file's text, with a problem where it is there and cannot be read.
+/// Reads a file's text; a file that exists and cannot be read adds a problem.
 pub fn read(shelf: &dyn Shelf, path: &str, problems: &mut Vec<Problem>) -> Option<String> {
     shelf.read(path).unwrap_or_else(|why| {
         problems.push(why.problem(path));
@@ -84,7 +85,7 @@ pub fn read(shelf: &dyn Shelf, path: &str, problems: &mut Vec<Problem>) -> Optio
     })
 }
 
-/// Files that are simply there.
+/// Files that are held in memory, for tests.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
     files: BTreeMap<String, String>,
@@ -106,9 +107,11 @@ impl Shelf for Kept {
     }
 
     fn names(&self, folder: &str) -> Vec<String> {
+        // The root is the empty path; every other directory gets a slash, so that `docs` does not match `docs-old/x`.
         let under =
             if folder.is_empty() { String::new() } else { format!("{}/", folder.trim_end_matches('/')) };
         let rests = self.files.keys().filter_map(|path| path.strip_prefix(&under));
+        // Only the first path component counts. It keeps its slash if something lies below it, which makes it a directory.
         let mut names: Vec<String> =
             rests.map(|rest| rest.split_inclusive('/').next().unwrap_or(rest).to_string()).collect();
         names.sort();

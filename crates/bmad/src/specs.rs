@@ -1,7 +1,7 @@
-//! Specs of late eras: `stories.yaml` beside a `SPEC.md`, which says what stories a spec has, and the spec files that
+//! Specs of late eras: `stories.yaml` beside a `SPEC.md`, which lists the stories of a spec, and the spec files that
 //! `bmad-build` and `bmad-build-auto` work from and write their result into.
 //!
-//! How far a story is stands in its own spec file, never in `stories.yaml`.
+//! The status of a story is in its own spec file, never in `stories.yaml`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub enum SpecStatus {
     InProgress,
     InReview,
     Done,
-    /// The run stopped and says why.
+    /// The run stopped and states the reason.
     Blocked,
 }
 
@@ -54,7 +54,8 @@ impl SpecStatus {
     }
 }
 
-/// What a spec calls a state of the board. `bmad-build-auto` stops at a word it does not know, and `review` is none of its.
+/// The name that a spec has for a state of the board. `bmad-build-auto` stops at a word that it does not know, and `review`
+/// is one.
 impl From<StoryStatus> for SpecStatus {
     fn from(status: StoryStatus) -> SpecStatus {
         match status {
@@ -67,7 +68,7 @@ impl From<StoryStatus> for SpecStatus {
     }
 }
 
-/// The stories of a spec, in the order they are to be built.
+/// The stories of a spec, in the order in which they are built.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stories {
     pub stories: Vec<SpecStory>,
@@ -80,11 +81,11 @@ pub struct SpecStory {
     pub id: String,
     pub title: String,
     pub description: String,
-    /// A person looks at the story's spec before it is built.
+    /// Whether the user reviews the story's spec before it is built.
     pub spec_checkpoint: bool,
-    /// Nothing further runs after this story until a person says so.
+    /// Whether nothing else runs after this story until the user agrees.
     pub done_checkpoint: bool,
-    /// Added to the prompt, as it stands.
+    /// Text that is added to the prompt unchanged.
     pub invoke_dev_with: String,
     pub line: usize,
 }
@@ -110,20 +111,24 @@ pub fn read(path: &str, text: &str) -> Stories {
             all.stories.push(story);
         }
     }
+    // Clashes are only visible once all ids are known.
     clashes(path, &all.stories, &mut all.problems);
     all
 }
 
+/// Reads one story; a story without an id cannot be used and is left out.
 fn spec_story(path: &str, text: &str, item: &Node, problems: &mut Vec<Problem>) -> Option<SpecStory> {
     let said = |key: &str| {
         item.get(key).and_then(Node::text).map(|text| text.trim().to_string()).unwrap_or_default()
     };
+    // All missing keys are named in one problem, so that the user writes them in one go.
     let missing: Vec<&str> =
         ["id", "title", "description"].into_iter().filter(|key| said(key).is_empty()).collect();
     if !missing.is_empty() {
         let what = format!("this story has no {}", missing.join(", no "));
         problems.push(Problem::error("stories-incomplete", path, what).at(item.line).todo("write it"));
     }
+    // The source text shows whether the id was quoted; the parsed value does not.
     if let Some(node) = item.get("id") {
         let bytes = node.span.clone().and_then(|span| text.get(span)).unwrap_or_default();
         if !bytes.starts_with(['"', '\'']) && node.text().is_some_and(|id| id.parse::<f64>().is_ok()) {
@@ -134,15 +139,18 @@ fn spec_story(path: &str, text: &str, item: &Node, problems: &mut Vec<Problem>) 
         }
     }
     let id = said("id");
+    // The id becomes part of a file name, where a slash or a space would break the lookup.
     if let Some(odd) = id.chars().find(|c| !(c.is_ascii_alphanumeric() || *c == '-')) {
         let what = format!("the id {id:?} has {odd:?}; letters, digits and dashes are allowed");
         problems
             .push(Problem::error("stories-id-odd", path, what).at(item.line).why("it begins a file's name"));
     }
+    // A status in two places would drift apart, and `bmad-build-auto` only reads the spec file.
     if let Some(entry) = item.entries().iter().find(|entry| entry.key == "status") {
         let problem = Problem::warning("stories-status", path, "a status stands here").at(entry.line);
         problems.push(problem.why("how far a story is stands in its own file").todo("take it out"));
     }
+    // An incomplete story is kept as long as it has an id: its file may have the rest.
     (!id.is_empty()).then(|| SpecStory {
         title: said("title"),
         description: said("description"),
@@ -154,7 +162,7 @@ fn spec_story(path: &str, text: &str, item: &Node, problems: &mut Vec<Problem>) 
     })
 }
 
-/// The same id twice, or an id whose files another id's pattern takes as well.
+/// Reports an id that occurs twice, and an id whose files also match the pattern of another id.
 fn clashes(path: &str, stories: &[SpecStory], problems: &mut Vec<Problem>) {
     let mut first = std::collections::BTreeMap::new();
     for story in stories {
@@ -165,6 +173,7 @@ fn clashes(path: &str, stories: &[SpecStory], problems: &mut Vec<Problem>) {
         }
     }
     for story in stories {
+        // The files of story `3-2` begin with `3-`, which is also the pattern of story `3`.
         let dashes = story.id.match_indices('-').map(|(at, _)| &story.id[..at]);
         if let Some(other) = dashes.into_iter().find(|prefix| first.contains_key(prefix)) {
             let what = format!("the ids {other:?} and {:?} cannot be told apart by their files", story.id);
@@ -175,7 +184,7 @@ fn clashes(path: &str, stories: &[SpecStory], problems: &mut Vec<Problem>) {
     }
 }
 
-/// What a spec file says beside what every story has ([`crate::story::read`]).
+/// The fields of a spec file beyond those of every story ([`crate::story::read_story`]).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Spec {
     pub title: Option<String>,
@@ -195,7 +204,7 @@ pub struct Spec {
     pub problems: Vec<Problem>,
 }
 
-/// What a review of a spec left for later, in its front matter.
+/// Something that the review of a spec left for later, from its front matter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deferred {
     pub summary: String,
@@ -205,7 +214,7 @@ pub struct Deferred {
     pub line: usize,
 }
 
-/// What stands under `Auto Run Result`, or in a result file of its own.
+/// The section `Auto Run Result`, or the content of a separate result file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RunResult {
     pub status: Option<Said>,
@@ -220,6 +229,7 @@ pub fn spec(path: &str, text: &str) -> Spec {
     let mut spec = Spec { result: result(&page), ..Spec::default() };
     let front = match page.front_matter().map(yaml::parse) {
         Some(Ok(front)) => front,
+        // The front matter begins behind the first mark, so its lines are one further down in the file.
         Some(Err(broken)) => {
             let what = format!("in the front matter: {}", broken.what);
             let line = broken.line.map_or(1, |line| line + 1);
@@ -229,6 +239,7 @@ pub fn spec(path: &str, text: &str) -> Spec {
         None => return spec,
     };
     let all = |key: &str| front.get(key).map(scalars).unwrap_or_default();
+    // Some agents write a single value as a list of one.
     let one = |key: &str| all(key).into_iter().next();
     spec.title = one("title");
     spec.kind = one("type");
@@ -253,6 +264,7 @@ pub fn spec(path: &str, text: &str) -> Spec {
     spec
 }
 
+/// Reads a deferral; older runs write a plain sentence instead of a mapping.
 fn deferred(item: &Node) -> Deferred {
     let said = |key: &str| item.get(key).and_then(Node::text).map(|text| text.trim().to_string());
     let summary = said("summary").or_else(|| item.text().map(|text| text.trim().to_string()));
@@ -265,7 +277,7 @@ fn deferred(item: &Node) -> Deferred {
     }
 }
 
-/// Under `Auto Run Result`; a file that is nothing but a result has it under its title.
+/// Reads the section `Auto Run Result`; a file that holds only a result has it under its title.
 fn result(page: &Page<'_>) -> Option<RunResult> {
     let section = page
         .section(|title| title == "auto run result")
@@ -274,6 +286,7 @@ fn result(page: &Page<'_>) -> Option<RunResult> {
     for line in page.lines[section.lines].iter().filter(|line| line.is_prose()) {
         let text = line.text.trim().trim_start_matches(['-', '*', '+', ' ']);
         let Some((label, value)) = text.split_once(':') else { continue };
+        // Agents decorate the value: `Blocking condition: **intent gap**`.
         let value = value.trim().trim_matches(['*', '`', ' ']);
         let said = || (!value.is_empty()).then(|| Said { text: value.to_string(), line: line.number });
         match plain(label).as_str() {

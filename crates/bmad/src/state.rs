@@ -1,6 +1,6 @@
-//! How far a project has come: clean, planning, active or legacy, told by the documents that are there, and what to do next.
+//! How far a project has come: clean, planning, active or legacy, by the documents that it has, and what to do next.
 //!
-//! Documents are found by `documents`; whether they are any good is not looked at here.
+//! Documents are found by `documents`; whether they are any good is not checked here.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,16 +17,17 @@ use crate::{
     shelf::{self, Shelf},
 };
 
+/// How far a project has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Nothing was planned yet: choose a tier and begin.
+    /// Nothing is planned yet: choose a tier and begin.
     Clean,
-    /// Plans are there and no board: go on from them, or begin anew.
+    /// There are plans and no board: continue from them, or start again.
     Planning,
     /// Work has begun: resume.
     Active,
-    /// What is there is of an older BMAD, or says things that are no longer so: look it over first.
+    /// The files are of an older BMAD, or contradict the project: review them first.
     Legacy,
 }
 
@@ -51,29 +52,30 @@ pub struct Document {
 /// A workflow that could run now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Next {
-    /// BMAD's name for it.
+    /// BMAD's name for the workflow.
     pub workflow: String,
-    /// Ours; none: it is no step that Tribunal runs.
+    /// Tribunal's name for it; `None` if it is no step that Tribunal runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
     pub required: bool,
 }
 
-/// What was found.
+/// The state of a project with the evidence for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub state: State,
-    /// What was seen, one sentence each.
+    /// What was found, one sentence each.
     pub reasons: Vec<String>,
-    /// In the order of the method.
+    /// The documents in the order of the method.
     pub documents: Vec<Document>,
-    /// Optional ones, then the first that is required.
+    /// The optional workflows, then the first required one.
     pub next: Vec<Next>,
-    /// What to do, for people.
+    /// What to do next, for the user.
     pub todo: String,
     pub problems: Vec<Problem>,
 }
 
+/// Detects the state of a project and what can run next.
 pub fn read(shelf: &dyn Shelf, layout: &Layout, config: &Config) -> Found {
     let mut problems = Vec::new();
     let all = documents::find(shelf, &config.folders);
@@ -87,7 +89,7 @@ pub fn read(shelf: &dyn Shelf, layout: &Layout, config: &Config) -> Found {
     }
     let next = match state {
         State::Clean | State::Planning => next(shelf, layout, config, &documents, &mut problems),
-        // Where there is a board it says what is next.
+        // Where there is a board, the board says what is next.
         State::Active if seen.board => Vec::new(),
         State::Active => next(shelf, layout, config, &documents, &mut problems),
         State::Legacy => Vec::new(),
@@ -96,6 +98,7 @@ pub fn read(shelf: &dyn Shelf, layout: &Layout, config: &Config) -> Found {
     Found { state, reasons, documents, next, todo, problems }
 }
 
+/// Collects the evidence for a state while it is detected.
 struct Seen<'a> {
     shelf: &'a dyn Shelf,
     layout: &'a Layout,
@@ -105,11 +108,13 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    /// Detects the state. The strongest evidence comes first: a board, the status file, legacy files, documents.
     fn state(&mut self, documents: &[Document], problems: &mut Vec<Problem>) -> State {
         self.board = self.has_board();
         if self.board {
             return State::Active;
         }
+        // Without a board, the status file of the alphas shows the progress.
         if let Some(state) = self.by_status(problems) {
             return state;
         }
@@ -122,12 +127,13 @@ impl Seen<'_> {
         if documents.is_empty() { State::Clean } else { State::Planning }
     }
 
+    /// Whether there is a board, with a reason for it.
     fn has_board(&mut self) -> bool {
         let path = under(&self.config.folders.implementation, board::FILE);
         let Ok(Some(text)) = self.shelf.read(&path) else { return false };
         let board = board::read(&path, &text);
         let stories = board.stories().count();
-        // Its problems are the board's own to tell; a board is work that has begun even where it is broken.
+        // The board reports its own problems. Even a broken board means that work has begun.
         self.reasons.push(match (board.readable, stories) {
             (false, _) => format!("`{path}` is there and cannot be read"),
             (true, 1) => format!("`{path}` has 1 story"),
@@ -136,13 +142,15 @@ impl Seen<'_> {
         true
     }
 
-    /// The status file of early alphas: it is followed while it is of this era and what it names is there.
+    /// Detects the state by the status file of early alphas. It counts while it belongs to this era and the files that it
+    /// names exist.
     fn by_status(&mut self, problems: &mut Vec<Problem>) -> Option<State> {
         let (path, status) = status(self.shelf, self.config, problems)?;
         if self.layout.era.is_some_and(|era| era > Era::A) {
             self.reasons.push(format!("`{path}` is of an early alpha, and BMAD is not"));
             return Some(State::Legacy);
         }
+        // A file that is gone means that the status file no longer describes this project.
         let gone = status.items.iter().find_map(|(id, progress)| match progress {
             Progress::Done(file) if !is_there(self.shelf, file) => Some((id, file)),
             _ => None,
@@ -156,6 +164,7 @@ impl Seen<'_> {
         Some(State::Active)
     }
 
+    /// Whether the project belongs to an older BMAD, with a reason for it.
     fn is_old(&mut self) -> bool {
         if self.layout.v4 && self.layout.root.is_none() {
             self.reasons.push("`.bmad-core` is there: BMAD 4".into());
@@ -165,10 +174,11 @@ impl Seen<'_> {
             self.reasons.push(format!("BMAD stands in `{root}`, as in early alphas"));
             return true;
         }
-        // Boards where earlier versions put them.
+        // Earlier versions kept their boards in these directories.
         let old = ["docs", "docs/sprint-artifacts", "docs/stories", "_bmad-output"];
         let old = old.into_iter().map(|folder| under(folder, board::FILE));
         let own = under(&self.config.folders.implementation, board::FILE);
+        // The configured board is where it should be, even if it is one of those directories.
         match old.into_iter().find(|path| *path != own && is_there(self.shelf, path)) {
             Some(path) => {
                 self.reasons.push(format!("`{path}` is a board, and the settings say `{own}`"));
@@ -179,12 +189,13 @@ impl Seen<'_> {
     }
 }
 
-/// The status file of early alphas and where it stands.
+/// The status file of early alphas and its path.
 fn status(
     shelf: &dyn Shelf,
     config: &Config,
     problems: &mut Vec<Problem>,
 ) -> Option<(String, paths::Status)> {
+    // Alphas wrote the file to either folder, depending on the version.
     let folders = [&config.folders.planning, &config.folders.output];
     let path =
         folders.map(|folder| under(folder, paths::STATUS)).into_iter().find(|path| is_there(shelf, path))?;
@@ -203,7 +214,7 @@ fn under(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
 }
 
-/// Whose document each kind is; the others are not of the planning.
+/// The step that writes each kind of document; other kinds do not belong to planning.
 const STEPS: [(Kind, Step); 10] = [
     (Kind::Research, Step::Research),
     (Kind::ProductBrief, Step::ProductBrief),
@@ -217,7 +228,7 @@ const STEPS: [(Kind, Step); 10] = [
     (Kind::Spec, Step::TechSpec),
 ];
 
-/// The documents of planning that are there and say something, each step's first, in the order of the method.
+/// The planning documents that exist and are not empty: the first one of each step, in the order of the method.
 pub fn documents(all: &Documents) -> Vec<Document> {
     let mut found: Vec<Document> = Vec::new();
     for (kind, step) in STEPS {
@@ -229,7 +240,8 @@ pub fn documents(all: &Documents) -> Vec<Document> {
     found
 }
 
-/// From the status file and its path where there are some, else from the list of workflows and the documents.
+/// The next workflows: by the status file and its track where they exist, otherwise by the list of workflows and the
+/// documents.
 fn next(
     shelf: &dyn Shelf,
     layout: &Layout,
@@ -238,6 +250,7 @@ fn next(
     problems: &mut Vec<Problem>,
 ) -> Vec<Next> {
     let Some(root) = &layout.root else { return Vec::new() };
+    // A track is specific to the project, so it wins over the general list.
     if let Some(next) = on_path(shelf, root, config, problems) {
         return next;
     }
@@ -248,9 +261,10 @@ fn next(
     let is_done = |workflow: &help::Workflow| {
         workflow.step().is_some_and(|step| documents.iter().any(|document| document.step == step))
     };
+    // An optional action of a workflow, such as `validate`, is no step of its own.
     let own = |workflow: &&help::Workflow| workflow.action.is_empty() || workflow.required;
     let next = help.next(is_done).into_iter().filter(own);
-    // The list of 6.1 still has the names of the commands before it; its skills have shorter ones.
+    // The list of 6.1 still has the names of earlier commands; its skills have shorter ones.
     let named = |id: &str| match (layout.era, id.strip_prefix("bmad-bmm-")) {
         (Some(Era::C1), Some(rest)) => format!("bmad-{rest}"),
         _ => id.to_string(),
@@ -263,7 +277,9 @@ fn next(
     .collect()
 }
 
+/// The next workflows on the track of an early alpha; `None` if the project has no status file or no track.
 fn on_path(shelf: &dyn Shelf, root: &str, config: &Config, problems: &mut Vec<Problem>) -> Option<Vec<Next>> {
+    // The problems of the status file are reported by the detection of the state.
     let (_, status) = status(shelf, config, &mut Vec::new())?;
     let name = status.path.rsplit('/').next().filter(|name| !name.is_empty())?;
     let path = format!("{root}/{}/{name}", paths::PATHS);
@@ -282,13 +298,13 @@ fn on_path(shelf: &dyn Shelf, root: &str, config: &Config, problems: &mut Vec<Pr
     )
 }
 
-/// `…/check-implementation-readiness/workflow.md`: the folder has the workflow's name where the id has another.
+/// The step of `…/check-implementation-readiness/workflow.md`: the directory has the workflow's name where the id differs.
 fn by_folder(file: &str) -> Option<Step> {
     let folder = file.rsplit('/').nth(1)?;
     Step::named(folder).or_else(|| Step::named(&format!("testarch-{folder}")))
 }
 
-/// The method without a list: early alphas before their status file is made.
+/// The method without a list: early alphas before their status file exists.
 fn built_in(documents: &[Document]) -> Vec<Next> {
     const METHOD: [(Step, bool); 7] = [
         (Step::ProductBrief, false),
@@ -312,9 +328,11 @@ fn built_in(documents: &[Document]) -> Vec<Next> {
     next
 }
 
+/// What to do next, in one sentence.
 fn todo(state: State, layout: &Layout, next: &[Next]) -> String {
     let required = next.iter().find(|next| next.required).map(|next| next.workflow.as_str());
     match (state, required) {
+        // Without BMAD nothing can be planned, so this comes before the states; legacy files need advice of their own.
         _ if layout.root.is_none() && state != State::Legacy => {
             "install BMAD to plan with it: npx bmad-method install; reviews work without it".into()
         }

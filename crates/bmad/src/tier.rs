@@ -1,7 +1,7 @@
-//! Which tier a task looks like, with the reasons: a suggestion beside a person's choice, never instead of it.
+//! Which tier a task looks like, with the reasons: a suggestion beside the user's choice, never instead of it.
 //!
-//! Words come from the project's own `project-levels.yaml` where an early alpha has one, else from a list of ours. Words match
-//! whole: an ecosystem is no system.
+//! The keywords come from the project's own `project-levels.yaml` where an early alpha has one, otherwise from a built-in
+//! list. Keywords match whole words: an ecosystem is not a system.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,38 +11,38 @@ use crate::{
     yaml::{self, Node},
 };
 
-/// Where the project's own levels stand, under BMAD's folder.
+/// The path of the project's own levels, below BMAD's directory.
 pub const LEVELS: &str = "bmm/workflows/workflow-status/project-levels.yaml";
-/// What is suggested when nothing says otherwise.
+/// The suggestion if nothing says otherwise.
 const DEFAULT: u8 = 2;
 const HIGHEST: u8 = 4;
-/// A word more or less at the end does not make another of it.
+/// Endings that do not make another word of a keyword.
 const ENDINGS: [&str; 6] = ["", "s", "es", "d", "ed", "ing"];
 
-/// What is known about a task; everything may be missing.
+/// What is known about a task; every part may be missing.
 #[derive(Clone, Debug, Default)]
 pub struct Task<'a> {
     pub words: &'a str,
     pub stories: Option<u32>,
-    /// How many files it will touch.
+    /// The number of files that the task will change.
     pub files: Option<u32>,
-    /// The tiers people chose in this project, the last one last.
+    /// The tiers that were chosen in this project, the latest last.
     pub past: &'a [u8],
 }
 
-/// A tier, and why.
+/// A tier with the reasons for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Suggestion {
     pub tier: u8,
     /// `BMad Method` for 0 to 2, `Enterprise Method` above.
     pub method: &'static str,
     pub reasons: Vec<String>,
-    /// Nothing told how big the task is: the tier is the usual one.
+    /// Whether nothing showed how big the task is, so that the tier is the default.
     #[serde(skip)]
     pub is_default: bool,
 }
 
-/// What tells a level: its words, and how many stories it has.
+/// What identifies a level: its keywords and its range of story counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
     words: [Vec<String>; 5],
@@ -81,7 +81,7 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// The levels of a project's own file; what it does not say stays as it is built in.
+    /// Reads the levels of a project's own file; a level that it does not describe keeps its defaults.
     pub fn read(path: &str, text: &str) -> (Levels, Vec<Problem>) {
         let mut levels = Levels::default();
         let tree = match yaml::parse(text) {
@@ -100,6 +100,7 @@ impl Levels {
             let own = hints("keywords", level).unwrap_or_default().iter().filter_map(Node::text);
             let own: Vec<String> =
                 own.map(|word| word.trim().to_lowercase()).filter(|word| !word.is_empty()).collect();
+            // An empty list in the file is a template that was not filled in.
             if !own.is_empty() {
                 levels.words[level] = own;
             }
@@ -111,7 +112,7 @@ impl Levels {
             if let [from, to] = range[..]
                 && from <= to
             {
-                // `999` stands for no end.
+                // `999` means that there is no upper limit.
                 levels.stories[level] = (from, if to >= 999 { u32::MAX } else { to });
             }
         }
@@ -119,10 +120,12 @@ impl Levels {
     }
 }
 
+/// Suggests a tier. The number of stories limits it, keywords choose within the limits, files and habits move it by one.
 pub fn suggest(task: &Task<'_>, levels: &Levels) -> Suggestion {
     let mut reasons = Vec::new();
     let by_words = by_words(task.words, levels, &mut reasons);
     let mut tier = match (by_words, task.stories.map(|stories| by_stories(stories, levels))) {
+        // A number of stories is a fact, keywords are a hint: the keywords are clamped to what the number allows.
         (_, Some((low, high))) => {
             let stories = task.stories.unwrap_or_default();
             let noun = if stories == 1 { "story is" } else { "stories are" };
@@ -139,10 +142,11 @@ pub fn suggest(task: &Task<'_>, levels: &Levels) -> Suggestion {
         reasons.push(format!("{files} {noun} usual at tier {by_files}"));
         tier = match by_words.is_none() && task.stories.is_none() {
             true => by_files,
-            // What is touched is a guess before the work; it moves the suggestion by one.
+            // The number of files is a guess before the work, so it moves the suggestion by at most one tier.
             false => by_files.clamp(tier.saturating_sub(1), (tier + 1).min(HIGHEST)),
         };
     }
+    // The habit of a project moves the suggestion only to a neighbouring tier.
     if let Some(usual) = usual(task.past)
         && usual != tier
         && usual.abs_diff(tier) == 1
@@ -150,6 +154,7 @@ pub fn suggest(task: &Task<'_>, levels: &Levels) -> Suggestion {
         reasons.push(format!("the last three choices in this project were tier {usual}"));
         tier = usual;
     }
+    // Every rule above adds a reason, so no reason means that nothing was known.
     let is_default = reasons.is_empty();
     if is_default {
         reasons.push(format!("nothing tells how big it is; {DEFAULT} is the usual one"));
@@ -158,7 +163,7 @@ pub fn suggest(task: &Task<'_>, levels: &Levels) -> Suggestion {
     Suggestion { tier, method, reasons, is_default }
 }
 
-/// The tier most of whose words are there, of equals the higher.
+/// The tier with the most matching keywords; among equals the higher one.
 fn by_words(words: &str, levels: &Levels, reasons: &mut Vec<String>) -> Option<u8> {
     let tokens = tokens(words);
     let found: Vec<Vec<&str>> = levels
@@ -166,6 +171,7 @@ fn by_words(words: &str, levels: &Levels, reasons: &mut Vec<String>) -> Option<u
         .iter()
         .map(|words| words.iter().map(String::as_str).filter(|word| stands_in(&tokens, word)).collect())
         .collect();
+    // The tier is part of the key, so that the higher one wins among equals.
     let (tier, most) = found.iter().enumerate().max_by_key(|(tier, words)| (words.len(), *tier))?;
     if most.is_empty() {
         return None;
@@ -177,13 +183,13 @@ fn by_words(words: &str, levels: &Levels, reasons: &mut Vec<String>) -> Option<u
     u8::try_from(tier).ok()
 }
 
-/// Lower-case words without marks; a hyphen stays.
+/// Splits a text into lower-case words without punctuation; a hyphen stays.
 pub(crate) fn tokens(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '-');
     words.map(|word| word.trim_matches('-').to_lowercase()).filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether a word or several words in a row stand in a text; the last may have another ending.
+/// Whether a text contains a word or several consecutive words; the last one may have another ending.
 pub(crate) fn stands_in(tokens: &[String], phrase: &str) -> bool {
     let wanted = self::tokens(phrase);
     let Some((last, before)) = wanted.split_last() else { return false };
@@ -193,7 +199,7 @@ pub(crate) fn stands_in(tokens: &[String], phrase: &str) -> bool {
     })
 }
 
-/// The lowest and the highest tier that has so many stories.
+/// The lowest and the highest tier for a number of stories.
 fn by_stories(stories: u32, levels: &Levels) -> (u8, u8) {
     let has = |(from, to): &(u32, u32)| (*from..=*to).contains(&stories);
     let tier = |index: usize| u8::try_from(index).unwrap_or(HIGHEST);
@@ -201,6 +207,7 @@ fn by_stories(stories: u32, levels: &Levels) -> (u8, u8) {
     let high = levels.stories.iter().rposition(has).map(tier);
     match (low, high) {
         (Some(low), Some(high)) => (low, high),
+        // No range contains the count: zero stories are the lowest tier, any other count is the highest.
         _ if stories == 0 => (0, 0),
         _ => (HIGHEST, HIGHEST),
     }

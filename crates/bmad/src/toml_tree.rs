@@ -1,12 +1,13 @@
-//! A TOML text as the same tree that YAML becomes, so that whoever asks for a key need not know which file said it.
+//! A TOML text as the same tree that YAML becomes, so that a caller that asks for a key need not know which kind of file set
+//! it.
 //!
-//! What can be read of a broken file is read; the rest are breaches with their places. Nothing is written here.
+//! The readable part of a broken file is read; the rest becomes errors with their positions. Nothing is written here.
 
 use ::toml::de::{DeTable, DeValue};
 
 use crate::yaml::{Broken, BrokenKind, Entry, Form, Node};
 
-/// Everything that could be read, and what could not.
+/// Everything that could be read, and the errors for what could not.
 pub fn parse(text: &str) -> (Node, Vec<Broken>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let places = Places::of(text);
@@ -15,6 +16,7 @@ pub fn parse(text: &str) -> (Node, Vec<Broken>) {
         .iter()
         .map(|error| {
             let at = error.span().map(|span| places.of_byte(text, span.start));
+            // The parser draws the source below its message; the first line says it all.
             let first = error.message().lines().next().unwrap_or_default();
             Broken {
                 line: at.map(|(line, _)| line),
@@ -43,7 +45,7 @@ impl Reader<'_> {
                 (key.span().start, Entry { key: key.get_ref().to_string(), line, column, value })
             })
             .collect();
-        // The parser sorts by name; people mean the order they wrote.
+        // The parser sorts by name; the user means the order in the file, and later keys win over earlier ones.
         entries.sort_by_key(|(start, _)| *start);
         self.node(at, Form::Map(entries.into_iter().map(|(_, entry)| entry).collect()))
     }
@@ -69,7 +71,7 @@ impl Reader<'_> {
     }
 }
 
-/// Where the lines of a text begin.
+/// The offsets at which the lines of a text begin.
 struct Places(Vec<usize>);
 
 impl Places {
@@ -78,8 +80,10 @@ impl Places {
     }
 
     fn of_byte(&self, text: &str, byte: usize) -> (usize, usize) {
+        // The first line starts at 0, so at least one start is at or before every offset.
         let line = self.0.partition_point(|start| *start <= byte).max(1);
         let start = self.0.get(line - 1).copied().unwrap_or_default();
+        // Columns count characters, since that is what an editor shows.
         let column = text.get(start..byte).map_or(1, |before| before.chars().count() + 1);
         (line, column)
     }

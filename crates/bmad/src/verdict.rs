@@ -1,5 +1,6 @@
-//! Verdicts that BMAD's own checks write into their reports: readiness, the trace gate, a code review. All words of all eras,
-//! found where a report states its verdict, never in a sentence that mentions one; a template's list of choices is none.
+//! Verdicts that BMAD's own checks write into their reports: readiness, the trace gate, a code review. The words of all eras
+//! are known. A verdict counts where a report states it, never in a sentence that mentions one; a template's list of choices
+//! is none.
 //!
 //! What follows from a verdict is not decided here.
 
@@ -23,19 +24,19 @@ pub enum Readiness {
     NotReady,
 }
 
-/// Whether what was asked for is tested.
+/// Whether the requirements are tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trace {
     Pass,
     Concerns,
     Fail,
-    /// Failed, and somebody answers for it.
+    /// The gate failed, and a named user takes responsibility.
     Waived,
     NotEvaluated,
 }
 
-/// How a code review came out.
+/// The outcome of a code review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CodeReview {
@@ -50,15 +51,15 @@ pub struct Stated<V> {
     pub verdict: V,
     pub said: String,
     pub line: usize,
-    /// Why, where the report says so; a waiver has to.
+    /// The rationale, where the report gives one; a waiver needs one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rationale: Option<String>,
 }
 
-/// What a report states.
+/// The verdict of a report, and problems with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reading<V> {
-    /// None: it states no verdict.
+    /// The verdict; `None` if the report states none.
     pub stated: Option<Stated<V>>,
     pub problems: Vec<Problem>,
 }
@@ -76,12 +77,12 @@ impl Readiness {
         ("FAILED", Readiness::NotReady),
     ];
 
-    /// A stated verdict, such as `✅ READY` or `**NEEDS WORK** (two gaps)`.
+    /// Parses a stated verdict, such as `✅ READY` or `**NEEDS WORK** (two gaps)`.
     pub fn parse(said: &str) -> Option<Readiness> {
         word(said, &Self::WORDS)
     }
 
-    /// The verdict of an implementation readiness report.
+    /// Reads the verdict of an implementation readiness report.
     pub fn read(path: &str, text: &str) -> Reading<Readiness> {
         let is_ours = |label: &str| {
             matches!(
@@ -120,7 +121,7 @@ impl Trace {
         word(said, &Self::WORDS)
     }
 
-    /// The decision of a traceability matrix, or of a `gate-decision.json`.
+    /// Reads the decision of a traceability matrix, or of a `gate-decision.json`.
     pub fn read(path: &str, text: &str) -> Reading<Trace> {
         if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
             return Self::of_json(path, text);
@@ -136,6 +137,7 @@ impl Trace {
         if let Some(stated) = &mut stated {
             stated.rationale = rationale(&page);
         }
+        // Reports of the test architect may repeat the decision as YAML for other tools.
         let snippet = snippet(&page);
         let mut problems = Vec::new();
         if let (Some(stated), Some(snippet)) = (&stated, &snippet)
@@ -146,13 +148,13 @@ impl Trace {
             let problem = Problem::warning("trace-differs", path, what).at(snippet.line);
             problems.push(problem.why("the report's counts").todo("run the trace again"));
         }
-        // One that is not understood and stands behind the one that is would have been the one that counts.
+        // A later decision that is not understood would be the one that counts, so it must not be passed over in silence.
         let is_gate = |label: &str| label.contains("gate") && is_ours(label);
         let understood = stated.as_ref().map_or(0, |stated| stated.line);
         let unknown = last_stated(&page, &is_gate, &|said| {
             (Self::parse(said).is_none() && is_filled(said)).then_some(())
         });
-        // Where the decision stands in YAML, a sentence is what introduces it.
+        // Where the decision is in YAML, a sentence only introduces it.
         let counts = |said: &str| snippet.is_none() || said.split_whitespace().count() <= 3;
         let unknown = unknown.filter(|one| one.line > understood && counts(&one.said));
         problems.extend(unknown.map(|one| unknown_gate(path, &one.said, one.line)));
@@ -162,8 +164,9 @@ impl Trace {
         waived(path, reading)
     }
 
+    /// Reads the decision of a `gate-decision.json`.
     fn of_json(path: &str, text: &str) -> Reading<Trace> {
-        // Every JSON text is a YAML text, and this way lines are known.
+        // Every JSON text is also YAML, and the YAML reader knows the lines.
         let node = yaml::parse(text).ok();
         let field = node.as_ref().and_then(|node| node.get("gate_status").or_else(|| node.get("decision")));
         let said = field.and_then(|field| Some((field.text()?, field.line)));
@@ -179,7 +182,7 @@ impl Trace {
     }
 }
 
-/// A gate says something that nobody knows: it may be a no.
+/// The problem of a gate whose decision is not known: it may be a refusal.
 fn unknown_gate(path: &str, said: &str, line: usize) -> Problem {
     let said: String = said.chars().take(60).collect();
     let problem =
@@ -187,12 +190,12 @@ fn unknown_gate(path: &str, said: &str, line: usize) -> Problem {
     problem.at(line).why("it may be a no").todo("write PASS, CONCERNS, FAIL or WAIVED there")
 }
 
-/// Says something, and is no placeholder or list of choices: `{PASS | FAIL}`.
+/// Whether a text is neither a placeholder nor a list of choices such as `{PASS | FAIL}`.
 fn is_filled(said: &str) -> bool {
     is_written(said) && !said.contains(['|', '{']) && !said.contains(" / ")
 }
 
-/// A waiver without a written reason is none to rely on.
+/// A waiver without a written rationale gives a problem, since nothing shows who is responsible.
 fn waived(path: &str, mut reading: Reading<Trace>) -> Reading<Trace> {
     let bare = |stated: &&Stated<Trace>| stated.verdict == Trace::Waived && stated.rationale.is_none();
     if let Some(stated) = reading.stated.as_ref().filter(bare) {
@@ -218,34 +221,37 @@ impl CodeReview {
     }
 }
 
-/// The one verdict a text states: it begins with it, and no other choice stands beside it.
+/// The verdict that a text states: the text begins with it, and no other choice stands beside it.
 fn word<V: Copy + PartialEq>(said: &str, words: &[(&str, V)]) -> Option<V> {
     let line = said.lines().next().unwrap_or_default();
+    // Emphasis, check marks and emoji may come first; a brace stays, since it marks a placeholder.
     let line = line.trim_start_matches(|c: char| !(c.is_alphanumeric() || "{[<".contains(c)));
     let line = line.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(line);
     let folded: String =
         line.chars().map(|c| if matches!(c, '_' | '-') { ' ' } else { c.to_ascii_uppercase() }).collect();
-    // A word that goes on is another word.
+    // A word that continues is another word: `READYING`.
     let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
     let begins = |text: &str| {
+        // The longest match wins: `READY WITH CONDITIONS` is not `READY`.
         let found = words.iter().filter(|(word, _)| text.strip_prefix(word).is_some_and(ends));
         found.max_by_key(|(word, _)| word.len()).copied()
     };
     let (found, verdict) = begins(&folded)?;
     let rest = folded[found.len()..].trim_start_matches(['*', '_', '`', ' ']);
-    // `READY / NEEDS WORK`, `PASS | FAIL`, `READY OR NOT`: choices.
+    // `READY / NEEDS WORK`, `PASS | FAIL` and `READY OR NOT` are choices of a template.
     let choices = rest.trim_start_matches(['/', '|', ',', ' ']);
     let choices = choices.strip_prefix("OR ").unwrap_or(choices).trim_start();
     if choices.len() < rest.len() && begins(choices).is_some() {
         return None;
     }
+    // `READY when the gaps are closed` is no verdict, but these continuations are.
     let followers = ["FOR IMPLEMENTATION", "FOR DEVELOPMENT", "FOR SPRINT", "TO PROCEED", "TO IMPLEMENT"];
     let goes_on = rest.starts_with(|c: char| c.is_alphanumeric())
         && !followers.iter().any(|follower| rest.starts_with(follower));
     (!goes_on).then_some(verdict)
 }
 
-/// The last verdict behind a heading or a label that is meant: reports are appended to.
+/// The last verdict behind an accepted heading or label: reports are appended to, so the last one counts.
 fn last_stated<V>(
     page: &Page<'_>,
     is_ours: &dyn Fn(&str) -> bool,
@@ -257,6 +263,7 @@ fn last_stated<V>(
         let heading = line.heading();
         let text = heading.map_or_else(|| unlisted(line), |(_, title)| title);
         let labelled = label(text, is_ours);
+        // Under an accepted heading only the first line counts; later lines explain.
         let value = labelled.or_else(|| (under && heading.is_none()).then_some(text));
         let said = value
             .map(|value| value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`')));
@@ -268,13 +275,14 @@ fn last_stated<V>(
     last
 }
 
-/// What follows `label:`, if that is meant. Under a heading of its own, `Status:` is meant, too.
+/// The text behind `label:`, if the label is accepted.
 fn label<'t>(text: &'t str, is_ours: &dyn Fn(&str) -> bool) -> Option<&'t str> {
     let (label, value) = text.split_once(':')?;
     let label = plain(label);
     (is_ours(&label)).then_some(value)
 }
 
+/// A line without its list mark and without `Status:`, which adds nothing below a heading.
 fn unlisted<'t>(line: &Line<'t>) -> &'t str {
     let text = line.text.trim().trim_start_matches(['-', '+', '>', ' ']);
     // `**Status:** READY` and `Status: READY` say no more than `READY`.
@@ -284,6 +292,7 @@ fn unlisted<'t>(line: &Line<'t>) -> &'t str {
     }
 }
 
+/// The verdict in the front matter, under the first of these keys.
 fn in_front<V>(page: &Page<'_>, keys: &[&str], parse: fn(&str) -> Option<V>) -> Option<Stated<V>> {
     let front = yaml::parse(page.front_matter()?).ok()?;
     let node = keys.iter().find_map(|key| front.get(key))?;
@@ -291,10 +300,11 @@ fn in_front<V>(page: &Page<'_>, keys: &[&str], parse: fn(&str) -> Option<V>) -> 
     Some(Stated { verdict: parse(said)?, said: said.to_string(), line: node.line + 1, rationale: None })
 }
 
-/// `gate_decision.decision` in a block of YAML.
+/// The field `gate_decision.decision` in a code block of YAML.
 fn snippet(page: &Page<'_>) -> Option<Stated<Trace>> {
     let code = page.lines.iter().enumerate().filter(|(_, line)| line.kind == Kind::Code);
     let from = code.clone().find(|(_, line)| line.text.trim() == "gate_decision:").map(|(index, _)| index)?;
+    // The block is read line by line, since an excerpt or a template need not be valid YAML.
     let indent = |line: &Line<'_>| line.text.len() - line.text.trim_start().len();
     let own = indent(&page.lines[from]);
     let inside = page.lines[from + 1..]
@@ -306,6 +316,7 @@ fn snippet(page: &Page<'_>) -> Option<Stated<Trace>> {
         let Some((key, value)) = line.text.trim().split_once(':') else { continue };
         let value = value.split(" #").next().unwrap_or(value).trim().trim_matches(['"', '\'']);
         match key.trim() {
+            // Indentation is ignored, so a nested key may have the same name; the first one is the gate's own.
             "decision" if stated.is_none() => {
                 stated = Trace::parse(value).map(|verdict| (verdict, value, line.number))
             }
@@ -317,7 +328,7 @@ fn snippet(page: &Page<'_>) -> Option<Stated<Trace>> {
     Some(Stated { verdict, said: said.to_string(), line, rationale })
 }
 
-/// What stands first under `Rationale`, or behind `Waiver Reason:`.
+/// The first line under `Rationale`, or the text behind `Waiver Reason:`.
 fn rationale(page: &Page<'_>) -> Option<String> {
     let reason = page.lines.iter().filter(|line| line.is_prose()).find_map(|line| {
         let text = line.text.trim().trim_start_matches(['-', '*', ' ']);
@@ -333,11 +344,12 @@ fn rationale(page: &Page<'_>) -> Option<String> {
     })
 }
 
-/// Not empty, no rule, and no placeholder.
+/// Whether a text is neither empty nor a horizontal rule nor a placeholder.
 fn is_written(text: &str) -> bool {
     text.chars().any(char::is_alphanumeric) && !text.starts_with('{') && !text.starts_with('[')
 }
 
+/// A reading with a problem if the report states no verdict.
 fn reading<V>(path: &str, stated: Option<Stated<V>>, wanted: &str) -> Reading<V> {
     let mut problems = Vec::new();
     if stated.is_none() {

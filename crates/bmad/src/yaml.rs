@@ -1,5 +1,5 @@
-//! A YAML text as a tree that knows its places: the line and column of every value and key, and the bytes of every scalar, so
-//! that one of them can be exchanged and everything else stays as it is. What the keys mean is not known here.
+//! A YAML text as a tree that knows its positions: the line and column of every value and key, and the bytes of every scalar,
+//! so that one scalar can be replaced while every other byte stays as it is. What the keys mean is not known here.
 
 use std::{fmt, ops::Range};
 
@@ -9,65 +9,72 @@ use serde::{
 };
 use serde_saphyr::{DuplicateKeyPolicy, Error, Location, NonFiniteFloatPolicy, Spanned};
 
-/// One value of a file and where it begins.
+/// One value of a file and the position where it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub line: usize,
     pub column: usize,
     pub form: Form,
-    /// The bytes of the text it stands in, quotes among them; none where it came through an alias.
+    /// The bytes of the text that hold the value, quotes included; `None` where it came through an alias.
     pub span: Option<Range<usize>>,
 }
 
+/// The content of a node, with the words of YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A key with nothing behind it.
+    /// A key without a value.
     Nothing,
-    /// As it stands there, without quotes. Whether `2` is a number is for the setting to say.
+    /// The scalar as it is written, without quotes. Whether `2` is a number is decided by the setting that reads it.
     Scalar(String),
     List(Vec<Node>),
     Map(Vec<Entry>),
 }
 
+/// One key of a mapping with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub key: String,
-    /// The key's.
+    /// The line of the key, not of its value.
     pub line: usize,
     pub column: usize,
     pub value: Node,
 }
 
-/// Why a text is no YAML.
+/// Why a text is not valid YAML or TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     pub line: Option<usize>,
     pub column: Option<usize>,
     pub kind: BrokenKind,
-    /// For people.
+    /// The message for users.
     pub what: String,
 }
 
+/// The kinds of syntax errors that callers treat differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokenKind {
-    /// A key stands twice in one map.
+    /// A key occurs twice in one mapping.
     DuplicateKey,
-    /// More documents than one.
+    /// The text has more than one document.
     SecondDocument,
     /// Anything else that cannot be read.
     Syntax,
 }
 
+/// Parses a text that holds one YAML document. A key that occurs twice is an error, since any choice between the two would be
+/// a guess.
 pub fn parse(text: &str) -> Result<Node, Broken> {
-    // A file of comments only is an empty file, which the parser takes for a broken one.
+    // A file of comments only is an empty file, but the parser rejects it.
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Node::of(Form::Nothing));
     }
+    // The parser's default for infinite floats would turn a commit hash such as `12e5678` into `.inf`.
     let options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::Error,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         with_snippet: false,
-        // A board of 10 MB is still one; what aliases may do stays as narrow as it is.
+        // A board of 10 MB is still a board, so the limits for events and nodes are raised. The limits for aliases stay
+        // narrow, since aliases can blow up a small file.
         budget: serde_saphyr::budget! { max_events: 4_000_000, max_nodes: 2_000_000 },
     };
     let raw: Spanned<Raw> =
@@ -84,6 +91,7 @@ fn column_of(at: &Location) -> Option<usize> {
 }
 
 fn broken(cause: &Error) -> Broken {
+    // The snippet repeats lines of the file, which the message does not need.
     let cause = cause.without_snippet();
     let (kind, what) = match cause {
         Error::DuplicateMappingKey { key, .. } => {
@@ -99,10 +107,10 @@ fn broken(cause: &Error) -> Broken {
     Broken { line: at.and_then(|at| line_of(&at)), column: at.and_then(|at| column_of(&at)), kind, what }
 }
 
-/// What the parser saw, in our words where they are plainer.
+/// The parser's message in plainer words where we have them.
 fn plain(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
-    // The position is named apart.
+    // The position is reported apart from the message.
     let first = first.split(" at line ").next().unwrap_or(first).trim_start_matches("error: ");
     if first.starts_with("mapping values are not allowed") {
         return "this is no YAML: a key stands where none can; look at the indentation and at quotes".into();
@@ -110,15 +118,17 @@ fn plain(message: &str) -> String {
     format!("this is no YAML: {first}")
 }
 
+/// Converts the parser's value and looks up the source text of every scalar.
 fn node(text: &str, raw: Spanned<Raw>) -> Node {
     let line = line_of(&raw.referenced).unwrap_or(1);
     let column = column_of(&raw.referenced).unwrap_or(1);
+    // A value that came through an alias is defined elsewhere: replacing those bytes would change the anchor, too.
     let own = raw.referenced == raw.defined;
     let span = bytes(&raw.defined).filter(|span| own && text.get(span.clone()).is_some());
     let form = match raw.value {
         Raw::Nothing => Form::Nothing,
         Raw::Text(scalar) => Form::Scalar(plain_word(text, &raw.defined).unwrap_or(scalar)),
-        // The parser has made a number or a truth value of it; people want to read what they wrote.
+        // The parser has turned the scalar into a number or a truth value; the user wants to read what the file says.
         Raw::Typed(typed) => Form::Scalar(slice(text, &raw.defined).unwrap_or(typed)),
         Raw::List(items) => Form::List(items.into_iter().map(|item| node(text, item)).collect()),
         Raw::Map(entries) => {
@@ -128,9 +138,10 @@ fn node(text: &str, raw: Spanned<Raw>) -> Node {
     Node { line, column, form, span }
 }
 
-/// As it was written, where nothing around or in it had to be read: `12e5678` is a commit, not a number without end.
+/// The scalar as it is written, if it is plain and on one line: `12e5678` is a commit hash, not an infinite number.
 fn plain_word(text: &str, at: &Location) -> Option<String> {
     let piece = text.get(bytes(at)?)?;
+    // Quoted, block and multi-line scalars have to be read by the parser; their source text is not their value.
     let is_plain = !piece.starts_with(['"', '\'', '|', '>']) && !piece.contains(['\n', '\r']);
     Some(piece.trim().to_string()).filter(|piece| is_plain && !piece.is_empty())
 }
@@ -138,6 +149,7 @@ fn plain_word(text: &str, at: &Location) -> Option<String> {
 fn entry(text: &str, key: Spanned<Raw>, value: Spanned<Raw>) -> Entry {
     let line = line_of(&key.referenced).unwrap_or(1);
     let column = column_of(&key.referenced).unwrap_or(1);
+    // A key may be null, a sequence or a mapping in YAML. None of those can name a setting, so a mark stands for it.
     let key = match node(text, key).form {
         Form::Scalar(key) => key,
         Form::Nothing => "~".to_string(),
@@ -146,6 +158,7 @@ fn entry(text: &str, key: Spanned<Raw>, value: Spanned<Raw>) -> Entry {
     Entry { key, line, column, value: node(text, value) }
 }
 
+/// The bytes of a location; `None` if the parser does not know them.
 fn bytes(at: &Location) -> Option<Range<usize>> {
     let span = at.span();
     let start = usize::try_from(span.byte_offset()?).ok()?;
@@ -156,6 +169,7 @@ fn slice(text: &str, at: &Location) -> Option<String> {
     text.get(bytes(at)?).map(|piece| piece.trim().to_string()).filter(|piece| !piece.is_empty())
 }
 
+/// A value as the parser's visitor delivers it, before its source text is looked up.
 enum Raw {
     Nothing,
     Text(String),
@@ -165,12 +179,12 @@ enum Raw {
 }
 
 impl Node {
-    /// A value that stands in no file.
+    /// A value that does not come from a file.
     pub fn of(form: Form) -> Node {
         Node { line: 1, column: 1, form, span: None }
     }
 
-    /// The value of a key, if this is a map that has it.
+    /// The value of a key, if this is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
@@ -183,7 +197,7 @@ impl Node {
         }
     }
 
-    /// The keys, if this is a map; else none.
+    /// The entries, if this is a mapping; otherwise none.
     pub fn entries(&self) -> &[Entry] {
         match &self.form {
             Form::Map(entries) => entries,
@@ -191,7 +205,7 @@ impl Node {
         }
     }
 
-    /// The items, if this is a list; else none.
+    /// The items, if this is a sequence; otherwise none.
     pub fn items(&self) -> &[Node] {
         match &self.form {
             Form::List(items) => items,
@@ -206,6 +220,7 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
+/// Receives the parser's values. It accepts every type, since no schema is known here.
 struct Reader;
 
 impl<'de> Visitor<'de> for Reader {
@@ -272,7 +287,7 @@ impl<'de> Visitor<'de> for Reader {
 mod tests {
     use super::*;
 
-    /// `path: text (line)`, one line a leaf.
+    /// Renders one line for every leaf: `path: text (line)`.
     fn draw(text: &str) -> String {
         fn walk(node: &Node, path: &str, out: &mut Vec<String>) {
             match &node.form {
@@ -361,7 +376,7 @@ mod tests {
         ");
     }
 
-    /// Every scalar with the bytes it stands in.
+    /// Renders every scalar with its bytes.
     fn spans(text: &str) -> String {
         fn walk(text: &str, node: &Node, out: &mut Vec<String>) {
             if let Form::Scalar(scalar) = &node.form {

@@ -1,4 +1,4 @@
-//! The session of a coding client that this command was typed in, if it was: clients tell the commands they run.
+//! The coding session in which this command was typed, if any: clients tell the commands that they run.
 
 use tribunal_agents::clients::session_variables;
 use tribunal_core::{
@@ -16,14 +16,16 @@ use crate::{
 /// What a session says when a review is done.
 const PROMISE: &str = "ALL_ISSUES_RESOLVED";
 
+/// The id of the current session.
 pub(crate) fn current(context: &Context) -> Option<String> {
     let said = session_variables().filter_map(|name| context.variable(name)?.into_string().ok());
     said.map(|id| id.trim().to_string()).find(|id| !id.is_empty())
 }
 
-/// Fails if this is typed in the very session whose work the run is about, and it is the person's to do.
+/// Fails if this command is typed in the very session that the run reviews: the answer is the user's to give.
 pub(crate) fn not_the_judged_one(store: &Store, run: &RunId, context: &Context) -> Result<(), Complaint> {
     let Some(own) = current(context) else { return Ok(()) };
+    // The binding in the journal names the session whose work is reviewed.
     match Binding::of(&store.entries(run, 0)?) {
         Some(binding) if binding.bound.session == own => {
             Err(Complaint::new(NEGATIVE, format!("{run} is about this very session's work"))
@@ -34,9 +36,10 @@ pub(crate) fn not_the_judged_one(store: &Store, run: &RunId, context: &Context) 
     }
 }
 
-/// A session that repairs what a review finds.
+/// Binds a session that repairs what a review finds.
 pub(crate) fn of_review(session: &str, settings: &Settings) -> Bound {
     let subject = settings.subject.title();
+    // The session must not edit our own files, or it could declare its own work resolved.
     let prompt = format!(
         "Repair what the review found in {subject}, in the files themselves. Change nothing else. Leave alone what \
          Tribunal writes: .tribunal/, .claude/review-loop-state.yaml, {}/.",

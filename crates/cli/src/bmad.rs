@@ -1,4 +1,4 @@
-//! The project's BMAD as a command needs it: layout, settings, board. Reads what is there; a project without BMAD has none of it.
+//! A project's BMAD files as commands need them: layout, settings, board. A project without BMAD has none of them.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,15 @@ use crate::{
     settings::nearest,
 };
 
+/// The BMAD part of a project.
 #[derive(Debug)]
 pub(crate) struct Bmad {
     pub shelf: Folder,
     pub layout: Layout,
     pub config: Config,
-    /// None: there is no board, or none that can be opened.
+    /// The board; `None` if there is none, or none that can be opened.
     pub board: Option<Board>,
-    /// Paths of files by the key of their story.
+    /// Paths of story files by the key of their story.
     stories: BTreeMap<String, String>,
     /// Why files could not be opened.
     pub problems: Vec<Problem>,
@@ -37,6 +38,7 @@ impl Bmad {
         let layout = layout::read(&shelf);
         let config = config::read(&shelf);
         let mut problems = Vec::new();
+        // The first place that has a board wins.
         let board = board_places(&config).into_iter().find_map(|path| {
             let text = shelf::read(&shelf, &path, &mut problems)?;
             Some(board::read(&path, &text))
@@ -45,7 +47,7 @@ impl Bmad {
         Bmad { shelf, layout, config, board, stories, problems }
     }
 
-    /// Where a board would be written.
+    /// The path of the board, or where one would be written.
     pub fn board_path(&self) -> String {
         self.board.as_ref().map_or_else(
             || below(&self.config.folders.implementation, board::FILE),
@@ -53,7 +55,7 @@ impl Bmad {
         )
     }
 
-    /// Folders that BMAD uses and Tribunal may not: whatever stands in their place is not what agents work on.
+    /// Directories that BMAD uses but Tribunal may not: what is in their place is not what agents work on.
     pub fn misplaced(&self) -> impl Iterator<Item = &Problem> {
         self.config
             .problems
@@ -61,7 +63,7 @@ impl Bmad {
             .filter(|problem| problem.rule == "config-folder" && problem.weight == Weight::Error)
     }
 
-    /// The board, or why there is none.
+    /// The board, or the error that says why there is none.
     pub fn require_board(&self) -> Result<&Board, Complaint> {
         let misplaced: Vec<Problem> = self.misplaced().cloned().collect();
         if !misplaced.is_empty() {
@@ -77,9 +79,10 @@ impl Bmad {
         }
     }
 
-    /// The key somebody typed: as it stands on the board, as a number, as a file.
+    /// Finds the key that the user typed: as the board spells it, as a number, or as a file name.
     pub fn key(&self, typed: &str) -> Result<Key, Complaint> {
         let board = self.require_board()?;
+        // An exact key wins, even if it is also a part of another one.
         if let Some(key) = Key::parse(typed).filter(|key| board.entry(key).is_some()) {
             return Ok(key);
         }
@@ -96,6 +99,7 @@ impl Bmad {
     }
 
     fn unknown(&self, typed: &str, board: &Board) -> Complaint {
+        // All keys of the board are candidates, not only stories.
         let all: Vec<String> = board.entries.iter().map(|entry| entry.key.to_string()).collect();
         let near = nearest(typed, &all.iter().map(String::as_str).collect::<Vec<_>>());
         let complaint = Complaint::usage(format!("there is no `{typed}` in {}", board.path));
@@ -105,18 +109,19 @@ impl Bmad {
         }
     }
 
-    /// Folders of plans, settings and skills, which no story's change is about.
+    /// Directories of plans, settings and skills, which no story's change is about.
     pub fn bookkeeping(&self) -> Vec<String> {
         let folders = &self.config.folders;
         let mut all = vec![folders.output.clone(), folders.planning.clone(), folders.implementation.clone()];
         all.extend(self.layout.root.clone());
         all.extend(self.layout.clients.iter().map(|client| client.folder.clone()));
+        // An empty path would cover the whole project.
         all.retain(|folder| !folder.is_empty());
         all
     }
 
-    /// Where a story's file stands: under its key, as a spec of late eras, or under its number with other words behind it, if
-    /// that can only be one and is no other story's.
+    /// The path of a story's file: named by its key, as a spec of late eras, or by its number with another title, if there is
+    /// only one such file and it belongs to no other story.
     pub fn story_file(&self, key: &StoryKey) -> Option<String> {
         let is_another_s = |other: &StoryKey| {
             self.board.as_ref().is_some_and(|board| board.entry(&Key::Story(other.clone())).is_some())
@@ -125,6 +130,7 @@ impl Bmad {
             let other = StoryKey::parse(name);
             other.is_some_and(|other| other.number() == key.number() && !is_another_s(&other))
         };
+        // Titles change after a file is created; the number stays. Two candidates are ambiguous, and then none is taken.
         let only = || {
             let mut found = self.stories.iter().filter(of_number);
             let first = found.next().map(|(_, file)| file);
@@ -133,14 +139,15 @@ impl Bmad {
         self.stories.get(&key.to_string()).or_else(only).cloned()
     }
 
-    /// Where it would be written.
+    /// The path at which a story's file would be written.
     pub fn story_path(&self, key: &StoryKey) -> String {
         below(&self.config.folders.implementation, &format!("{key}.md"))
     }
 
-    /// The client whose commands are shown: the first that has any.
+    /// The client whose commands are shown: the first one that has any.
     pub fn client(&self) -> &str {
         match self.layout.clients.first().map(|client| client.name.as_str()) {
+            // The shared `agents` directory is what Codex reads.
             Some("agents") => "codex",
             Some(name) => name,
             None => "claude-code",
@@ -148,15 +155,17 @@ impl Bmad {
     }
 }
 
-/// Files of stories by the key they are named after: beside the board, in a folder of their own below it, or where the board
-/// says they are. A story's own file comes before a spec of it.
+/// Collects story files by the key in their names: beside the board, in a directory of their own below it, or where the board
+/// says they are. A story's own file replaces a spec of it.
 fn story_files(shelf: &Folder, config: &Config, board: Option<&Board>) -> BTreeMap<String, String> {
     let own = &config.folders.implementation;
     let said = board.and_then(|board| board.story_location.as_deref()).map(config::folder);
+    // The board is a file of the project, so its location may not lead out of it.
     let inside = said.filter(|said| !said.starts_with('/') && !said.split('/').any(|part| part == ".."));
     let mut folders = vec![own.clone(), below(own, "stories")];
     folders.extend(inside.filter(|said| !said.is_empty()).map(String::from));
     let mut files = BTreeMap::new();
+    // Later insertions win: a story's own file over a spec, and an earlier directory over a later one.
     for prefix in ["spec-", ""] {
         for folder in folders.iter().rev() {
             for name in shelf.names(folder) {
@@ -170,7 +179,7 @@ fn story_files(shelf: &Folder, config: &Config, board: Option<&Board>) -> BTreeM
     files
 }
 
-/// The folder of all eras, and the one that some early alphas used.
+/// The places of a board: the directory of all eras, and the one that some early alphas used.
 fn board_places(config: &Config) -> Vec<String> {
     let mut places =
         vec![below(&config.folders.implementation, board::FILE), below(&config.folders.output, board::FILE)];
@@ -178,18 +187,19 @@ fn board_places(config: &Config) -> Vec<String> {
     places
 }
 
+/// Joins a directory and a name.
 fn below(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
 }
 
-/// A file that a person has to mend first.
+/// The error for a board that the user has to repair first.
 fn unusable(problems: &[Problem]) -> Complaint {
     let Some(problem) = problems.first() else { return Complaint::new(NEGATIVE, "the board cannot be used") };
     let complaint = Complaint::new(NEGATIVE, problem.to_string()).why(problem.why.clone());
     if problem.todo.is_empty() { complaint } else { complaint.todo(problem.todo.clone()) }
 }
 
-/// `[!] path:line:column: what`, why and what to do below it.
+/// Draws a problem: `[!] path:line:column: message`, with the reason and the remedy below it.
 pub(crate) fn draw(problem: &Problem) -> String {
     let mark = match problem.weight {
         Weight::Error => "[!]",

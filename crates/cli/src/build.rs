@@ -1,4 +1,4 @@
-//! What this binary was built from and with.
+//! Facts about this binary: its version, its source and its formats.
 
 use std::{fmt::Write, sync::LazyLock};
 
@@ -6,21 +6,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tribunal_core::event::EVENT_VERSION;
 
-/// As it stands in journals and after `-V`.
+/// The version as journals and `-V` show it.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// `tribunal --version --json`.
+/// The document of `tribunal --version --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Facts {
     pub schema: &'static str,
     pub version: &'static str,
-    /// None: not built in a checkout. With a `+`: files were changed since.
+    /// The commit; none if the binary was not built in a checkout. A `+` says that files had been changed.
     pub commit: Option<&'static str>,
     pub target: &'static str,
     pub profile: &'static str,
     pub rustc: &'static str,
     pub sqlite: &'static str,
-    /// The journal file's, and its entries'.
+    /// The format of the journal file; the next field is the format of its entries.
     pub journal_format: i32,
     pub event_format: u16,
 }
@@ -39,12 +39,13 @@ pub(crate) fn facts() -> Facts {
     }
 }
 
-/// What follows the name after `--version`.
+/// The text that follows the name after `--version`.
 pub(crate) fn long_version() -> &'static str {
     static LONG: LazyLock<String> = LazyLock::new(|| written(&facts()));
     &LONG
 }
 
+/// Formats the facts as lines.
 fn written(facts: &Facts) -> String {
     let mut out = format!("{VERSION}\n");
     for (name, value) in [

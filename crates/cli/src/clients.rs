@@ -1,6 +1,6 @@
-//! Which clients are on this machine, and whether somebody is signed in, as far as that shows without starting them.
+//! Finds the clients on this machine and whether the user is signed in to them, as far as that shows without starting them.
 //!
-//! The environment is handed in. What a client says of itself when it is asked is looked at by `tribunal doctor` alone.
+//! The environment is passed in. Only `tribunal doctor` and [`crate::client_probe`] ask a client itself.
 
 use std::{
     collections::BTreeMap,
@@ -13,13 +13,13 @@ use std::{
 
 use tribunal_agents::clients::{AgentClient, ClientFiles};
 
-/// One client as it is here.
+/// A client as it is on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Present {
     pub client: AgentClient,
-    /// None: its program is not on the path.
+    /// The program's path; `None` if it is not on the PATH.
     pub path: Option<PathBuf>,
-    /// By what, in words; none: nothing shows it.
+    /// What shows that the user is signed in; `None` if nothing shows it.
     pub signed_in: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Present {
     }
 }
 
-/// Every client that has a driver, in the order in which they are taken where nobody is named.
+/// Finds every client that has a driver, in the order in which they are chosen if the user names none.
 pub(crate) fn look(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Present> {
     let present = |client: AgentClient| Present {
         client,
@@ -39,45 +39,50 @@ pub(crate) fn look(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Present> 
     AgentClient::all().map(present).collect()
 }
 
-/// Where typing this would find a program.
+/// Finds the program that typing this name would start.
 pub(crate) fn on_path(program: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
+    // A name with a slash is a path, as in a shell.
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(is_program);
     }
     env::split_paths(&variable("PATH")?).map(|folder| folder.join(program)).find(is_program)
 }
 
-/// The names of those of a client's variables that are set.
+/// The names of a client's key variables that are set.
 pub(crate) fn keys_set(
     client: AgentClient,
     variable: &dyn Fn(&str) -> Option<OsString>,
 ) -> Vec<&'static str> {
+    // An empty variable is a common way to unset one.
     let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
     client.agent.keys.iter().map(|key| key.name).filter(is_set).collect()
 }
 
+/// What shows that the user is signed in: a key, a file of credentials, or a provider in the client's own settings.
 fn signed_in(client: AgentClient, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     if let Some(key) = keys_set(client, variable).first() {
         return Some((*key).to_string());
     }
     let file = client.agent.files.credentials;
+    // Clients keep credentials in a file of their own home; a keychain is not looked at here.
     if is_filled(&home(client, variable)?.join(file)) {
         return Some(format!("{file} of its own"));
     }
     own_provider(client, variable)
 }
 
-/// Where a client keeps what is its own.
+/// The directory in which a client keeps its own files.
 fn home(client: AgentClient, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let ClientFiles { variable: named, below_home, .. } = client.agent.files;
+    // Clients ignore relative paths in these variables, and so do we.
     let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     folder(named).or_else(|| folder("HOME").map(|home| home.join(below_home)))
 }
 
-/// Where sessions of any client keep plans and memory.
+/// The directories in which sessions of any client keep plans and memory.
 pub(crate) fn scratch_folders(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let below = |client: AgentClient| {
         let home = home(client, variable);
@@ -87,12 +92,12 @@ pub(crate) fn scratch_folders(variable: &dyn Fn(&str) -> Option<OsString>) -> Ve
     AgentClient::all().flat_map(below).collect()
 }
 
-/// The text of the person's own settings of a client; none: there is no such file.
+/// The text of the user's own settings of a client; `None` if there is no such file.
 fn settings(client: AgentClient, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
     fs::read_to_string(home(client, variable)?.join(client.agent.files.settings)).ok()
 }
 
-/// A provider that the client's own settings name: it is signed in to that one by other means, and does not say so.
+/// The provider that a client's own settings name. The client is signed in to it by other means and does not tell.
 pub(crate) fn own_provider(
     client: AgentClient,
     variable: &dyn Fn(&str) -> Option<OsString>,
@@ -100,12 +105,12 @@ pub(crate) fn own_provider(
     client.agent.driver.own_provider(&settings(client, variable)?)
 }
 
-/// The text of the person's own settings of every client that has some, by the client's id.
+/// The user's own settings of every client that has some, by the client's id.
 pub(crate) fn all_settings(variable: &dyn Fn(&str) -> Option<OsString>) -> BTreeMap<&'static str, String> {
     AgentClient::all().filter_map(|client| Some((client.id, settings(client, variable)?))).collect()
 }
 
-/// Several names in a sentence: `a, b or c`.
+/// Joins names for a sentence: `a, b or c`.
 pub(crate) fn listed(names: &[&str], conjunction: &str) -> String {
     match names {
         [] => String::new(),
@@ -114,7 +119,7 @@ pub(crate) fn listed(names: &[&str], conjunction: &str) -> String {
     }
 }
 
-/// A client that signed out may leave an empty file behind.
+/// Returns whether a file has content. A client may leave an empty file or `{}` behind after signing out.
 fn is_filled(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 2)
 }
@@ -123,7 +128,7 @@ fn is_filled(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// What is found with these variables, in a line a client.
+    /// Describes each client that is found with these variables in one line.
     fn found(variables: &[(&str, &Path)]) -> Vec<String> {
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_os_str().to_owned())

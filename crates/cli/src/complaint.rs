@@ -1,4 +1,4 @@
-//! What people read when something is wrong, and the exit code that goes with it: the one place where errors meet codes.
+//! Errors as the user reads them, and the exit codes that go with them: this is the only place where errors meet codes.
 
 use std::{fmt, io};
 
@@ -17,20 +17,20 @@ use tribunal_runner::{
 };
 use tribunal_store::StoreError;
 
-/// Usage or settings.
+/// Exit code for wrong usage or settings.
 pub(crate) const USAGE: u8 = 2;
-/// An agent or the environment.
+/// Exit code for a failing agent or environment.
 pub(crate) const ENVIRONMENT: u8 = 5;
-/// A bug of ours.
+/// Exit code for a bug of ours.
 pub(crate) const INTERNAL: u8 = 1;
-/// It waits for a person, or a check came out negative.
+/// Exit code for a run that waits for the user, and for a check with a negative result.
 pub(crate) const NEGATIVE: u8 = 3;
 
-/// What a person can do about it.
+/// What the user can do about an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
     Do(String),
-    /// For those who are not in `tribunal doctor` already.
+    /// Run `tribunal doctor`. The doctor itself leaves this step out.
     RunDoctor,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for NextStep {
     }
 }
 
-/// What happened, why it matters, what to do.
+/// An error: what happened, why it matters, what to do.
 #[derive(Debug)]
 pub(crate) struct Complaint {
     pub exit: u8,
@@ -81,9 +81,10 @@ impl Complaint {
         self.closed_pipe
     }
 
-    /// What another Tribunal complained of, as its [`Complaint::json`].
+    /// Reads the error of another Tribunal process, as written by [`UserError::to_json`].
     pub fn read(document: &serde_json::Value) -> Option<Complaint> {
         let text = |name: &str| document[name].as_str().map(String::from);
+        // Steps are optional; everything else must be there.
         let steps = document["todo"].as_array().into_iter().flatten();
         Some(Complaint {
             exit: u8::try_from(document["exit"].as_u64()?).ok()?,
@@ -107,7 +108,7 @@ impl Complaint {
 
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names of files may contain anything, also line ends and what moves the cursor.
+        // File names may contain anything, even line breaks and cursor movements.
         writeln!(f, "[!] {}", escaped(&self.what))?;
         for line in clean_block(&self.why).lines() {
             writeln!(f, "    {line}")?;
@@ -121,6 +122,7 @@ impl fmt::Display for Complaint {
 
 impl From<io::Error> for Complaint {
     fn from(cause: io::Error) -> Self {
+        // A closed pipe is remembered by its kind, because the message is only for users.
         let closed_pipe = cause.kind() == io::ErrorKind::BrokenPipe;
         let complaint = Complaint::new(ENVIRONMENT, format!("reading or writing failed: {cause}"))
             .todo("see that the disk is not full, and where the output goes");
@@ -130,6 +132,7 @@ impl From<io::Error> for Complaint {
 
 impl From<serde_json::Error> for Complaint {
     fn from(cause: serde_json::Error) -> Self {
+        // Writing JSON to a closed pipe fails with an error of serde; the original kind is inside.
         match cause.io_error_kind() {
             Some(kind) => io::Error::from(kind).into(),
             None => bug(cause.to_string()),
@@ -137,6 +140,7 @@ impl From<serde_json::Error> for Complaint {
     }
 }
 
+/// The error for a bug of ours.
 pub(crate) fn bug(what: impl Into<String>) -> Complaint {
     Complaint::new(INTERNAL, what)
         .why("This is a bug in Tribunal. The journal is kept.")
@@ -154,6 +158,7 @@ impl From<SubjectError> for Complaint {
                 Complaint::usage(what).todo(format!("name the files: tribunal review {path}/FILE.md …"))
             }
             SubjectError::TooLong { .. } => Complaint::usage(what)
+                // The limit is shown in megabytes.
                 .why(format!(
                     "Reviewers read the whole subject; beyond {} MB none does it with care.",
                     LIMIT >> 20
@@ -169,6 +174,7 @@ impl From<SubjectError> for Complaint {
             SubjectError::Outside { .. } => Complaint::usage(what)
                 .todo("run Tribunal in the project that the file belongs to, or name it with -C DIR"),
         };
+        // All of these are found before anything starts.
         if complaint.why.is_empty() {
             complaint.why("Nothing was started and nothing was changed.")
         } else {
@@ -188,6 +194,7 @@ impl From<GitError> for Complaint {
             GitError::Bare { .. } => {
                 Complaint::usage(what).todo("go to a checkout of it: git worktree add DIR")
             }
+            // Git refuses repositories of other users; the remedy is git's own.
             GitError::Distrusted { root } => Complaint::usage(what)
                 .todo(format!("if you trust it: git config --global --add safe.directory {root}")),
             GitError::Slow { .. } | GitError::Flood { .. } => {
@@ -201,7 +208,7 @@ impl From<GitError> for Complaint {
     }
 }
 
-/// Nothing has happened yet.
+/// The reason that is added to errors which stop a command before it did anything.
 const UNTOUCHED: &str = "Nothing was started and nothing was changed.";
 
 impl From<ChangeError> for Complaint {
@@ -211,6 +218,8 @@ impl From<ChangeError> for Complaint {
             ChangeError::Git(cause) => cause.into(),
             ChangeError::NoRange { said } => Complaint::usage(what)
                 .why(UNTOUCHED)
+                // Naming HEAD alone usually means the changes that are not committed yet.
+                // Each step is a whole command that can be copied.
                 .todo(match said.as_str() {
                     "HEAD" | "@" => "what is not committed yet: tribunal review --work-tree".to_string(),
                     _ => format!("from there to HEAD: tribunal review --diff {said}..HEAD"),
@@ -236,12 +245,14 @@ impl From<ChangeError> for Complaint {
                 Complaint::usage(what).why(reasons.join("\n")).todo("name a change of text files (UTF-8)")
             }
             ChangeError::Differs { staged, .. } => Complaint::usage(what)
+                // The reason has to be given, because a review without fixes would work.
                 .why(format!("Fixes land in the work tree, so it must have what is reviewed. {UNTOUCHED}"))
                 .todo(match staged {
                     true => "put aside what is not staged, and take it out again later: git stash --keep-index, git stash pop",
                     false => "check out what it ends in, without changes of your own: git stash, git switch",
                 }),
             ChangeError::TooBig { .. } => {
+                // The command adds one step per directory, because only it knows how the range was typed.
                 let (parts, files, size) =
                     (changes::MOST_PARTS, changes::MOST_FILES, kilobytes(changes::MOST_BYTES));
                 Complaint::usage(what).why(format!(
@@ -285,6 +296,7 @@ impl From<StoreError> for Complaint {
                     .why("Without its journal a run could not be resumed, so nothing is started and nothing goes on.")
                     .todo("make the project's folder writable, and see that neither disk nor system is full")
             }
+            // These cannot happen with a journal that this program wrote.
             StoreError::Entry { .. } | StoreError::Unwritable(_) | StoreError::NoBlob(_) => bug(what),
         }
     }
@@ -336,6 +348,7 @@ impl From<UndoError> for Complaint {
         match cause {
             UndoError::Landings(cause) => cause.into(),
             UndoError::Run(cause) => cause.into(),
+            // The steps of a subject error are about reviews and would mislead here.
             UndoError::Subject(cause) => Complaint { todo: Vec::new(), ..Complaint::from(cause) }
                 .why(untouched)
                 .todo("put the file back as a text file inside the project, then try again"),
@@ -350,6 +363,7 @@ impl From<UndoError> for Complaint {
                 .why(format!("What landed was a change of a file in its place. {untouched}"))
                 .todo(format!("see where it leads: ls -l {path}")),
             UndoError::Conflict { run, finding, alone, .. } => {
+                // Without a finding the whole run is meant.
                 let landed = finding.map_or_else(String::new, |finding| format!(" {finding}"));
                 let complaint = Complaint::new(NEGATIVE, what)
                     .why(format!("Taking the change back would lose what was written there since. {untouched}"))
@@ -375,9 +389,10 @@ impl From<UndoError> for Complaint {
     }
 }
 
-/// A run that was going on can go on again; the journal says from where.
+/// Adds the step to resume a run. A run that was under way can continue; the journal says from where.
 fn going_on(complaint: Complaint, run: &RunId) -> Complaint {
     match complaint.exit {
+        // Only a problem of the environment goes away by itself or by the user's hand.
         ENVIRONMENT => complaint.todo(format!("then: tribunal resume {run}")),
         _ => complaint,
     }
@@ -395,6 +410,7 @@ impl From<RunError> for Complaint {
             RunError::LeadsOut { .. } => Complaint::usage(what)
                 .why("Tribunal writes inside the project only. Nothing was started.")
                 .todo("put a folder in the place of the link, or set `output_folder` to one inside the project"),
+            // The other run may be watched or awaited, but not replaced.
             RunError::SubjectBusy { by, .. } => Complaint::usage(what)
                 .why("Two runs on one subject would undo each other's work.")
                 .todo(format!("watch the other one: tribunal status {by}"))
@@ -415,6 +431,7 @@ impl From<RunError> for Complaint {
                 .why("Settings are recorded with the run, and nothing secret is ever recorded. Nothing was started.")
                 .todo("put it into an environment variable that the agent or the check reads itself"),
             RunError::Session(cause) => cause.into(),
+            // A run that lost its journal can go on once the environment is repaired.
             RunError::Host { cause: HostError::Store(cause), run } => going_on(cause.into(), &run),
             RunError::Host { .. } => bug(what),
         }

@@ -1,5 +1,5 @@
-//! What the program was given: folder, terminal, environment. Only here are they looked at; what they mean for settings is
-//! `settings`' business.
+//! What the program was given: directory, terminal, environment. They are read only here; `settings` decides what they mean
+//! for settings.
 
 use std::{
     env,
@@ -20,18 +20,19 @@ use crate::{
     complaint::{Complaint, ENVIRONMENT},
 };
 
+/// Everything that a command knows about its surroundings.
 #[derive(Debug)]
 pub(crate) struct Context {
     folder: PathBuf,
-    /// Named with `-C`.
+    /// The project that was named with `-C`.
     named: Option<PathBuf>,
     pub json: bool,
-    /// For answers, on standard output.
+    /// The screen for answers, on standard output.
     pub answers: Screen,
-    /// For progress, on standard error.
+    /// The screen for progress, on standard error.
     pub progress: Screen,
     pub interactive: bool,
-    /// Standard error is a terminal on which a cursor can be moved.
+    /// Whether standard error is a terminal whose cursor can be moved.
     pub paintable: bool,
 }
 
@@ -45,9 +46,11 @@ impl Context {
             return Err(Complaint::usage(format!("{} is not a folder", named.display()))
                 .todo("check the path after -C; it is looked up from the folder you are in"));
         }
+        // An unset TERM may still be a terminal that shows colours, but its cursor cannot be relied on.
         let dumb = env::var_os("TERM").is_none_or(|value| value.is_empty() || value == "dumb");
         let quiet = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || env::var_os("TERM").is_some_and(|value| value == "dumb");
+        // Hints must work when they are copied, so they repeat `-C`.
         let program = match &named {
             Some(named) => format!("tribunal -C {}", quoted(&named.to_string_lossy())),
             None => "tribunal".to_string(),
@@ -57,6 +60,7 @@ impl Context {
             colour: match colour {
                 Colour::Always => true,
                 Colour::Never => false,
+                // `--color` wins over the environment.
                 Colour::Auto => terminal && !quiet,
             },
             width,
@@ -72,7 +76,7 @@ impl Context {
         })
     }
 
-    /// The project that is meant when only the folder says so.
+    /// The project that is meant if no path says so.
     pub fn project(&self) -> Project {
         match &self.named {
             Some(named) => Project::at(self.folder.join(named)),
@@ -82,10 +86,10 @@ impl Context {
 
     /// The project that a path belongs to.
     pub fn project_of(&self, path: &Path) -> Project {
-        // The folder is resolved, the file is not: a link that leads out of its project must not take the project with it.
+        // The directory is resolved, but the file is not: a link that leads out of its project must not change the project.
         let folder = path.parent().map_or_else(|| self.folder.clone(), |folder| self.folder.join(folder));
         match (&self.named, folder.canonicalize()) {
-            // Who is in a project and names a file of none means a file that is outside of it.
+            // A user who is in a project and names a file outside of any project means a file outside of this one.
             (None, Ok(folder)) if Project::is_marked(&folder) || !Project::is_marked(&self.folder) => {
                 Project::around(&folder)
             }
@@ -93,27 +97,29 @@ impl Context {
         }
     }
 
+    /// Resolves a path from the current directory.
     pub fn path(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }
 
-    /// The journal for reading. None: the project has none yet.
+    /// Opens the journal for reading. `None` if the project has none yet.
     pub fn journal(&self, project: &Project) -> Result<Option<Store>, Complaint> {
         if !Store::exists(&project.home()) {
             return Ok(None);
         }
         let store = match Store::open_read_only(&project.home()) {
+            // A journal without any run counts as none.
             Err(StoreError::Empty { .. }) => return Ok(None),
             other => other?,
         };
         if let Some(newer) = store.is_newer() {
-            // Reading degrades: what this version does not know is left out.
+            // Reading goes on without what this version does not know.
             writeln!(stderr(), "[W] {newer}")?;
         }
         Ok(Some(store))
     }
 
-    /// The run a person means, with the journal it is in: the named one, else the last.
+    /// Finds the run that the user means, with its journal: the named one, or the last.
     pub fn run_meant(&self, project: &Project, said: Option<&str>) -> Result<(Store, RunId), Complaint> {
         let none =
             || Complaint::usage("this project has no runs yet").todo("start one: tribunal review FILE");
@@ -125,17 +131,17 @@ impl Context {
         Ok((store, run))
     }
 
-    /// Whether somebody can be asked something before a command starts.
+    /// Returns whether the user can be asked something before a command starts.
     pub fn can_ask(&self) -> bool {
         self.interactive && !self.json && stdin().is_terminal()
     }
 
-    /// A variable of the environment.
+    /// Reads an environment variable.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         env::var_os(name)
     }
 
-    /// Where things are kept that belong to the person and to no project.
+    /// The directory for what belongs to the user and to no project.
     pub fn state_home(&self) -> Result<PathBuf, Complaint> {
         base_folder("XDG_STATE_HOME", ".local/state").map(|home| home.join("tribunal")).ok_or_else(|| {
             Complaint::new(ENVIRONMENT, "there is no place for what you trusted: HOME is not set")
@@ -148,15 +154,17 @@ impl Context {
         masker()
     }
 
-    /// Where our own program is, if typing its name would not find it.
+    /// The path of our own program, if typing its name would not find it.
     pub fn own_program_off_path(&self) -> Option<PathBuf> {
         let own = env::current_exe().ok()?;
         let found = env::split_paths(&env::var_os("PATH")?).any(|folder| folder.join("tribunal").is_file());
         (!found).then_some(own)
     }
 
+    /// What drivers need to know to launch agents.
     pub fn whereabouts(&self, project: &Project) -> Result<Whereabouts, Complaint> {
         let own = env::current_exe().map_err(|cause| {
+            // Drivers may start our own program, for instance to play a script.
             Complaint::new(ENVIRONMENT, format!("own program not found: {cause}"))
                 .todo("start tribunal by its full path")
         })?;
@@ -166,31 +174,31 @@ impl Context {
     }
 }
 
-/// What hides the secrets that variables have. Compiling it takes a moment; only commands that run need it.
+/// Makes the masker for secrets in variables. Compiling it takes a moment, so only commands that run something do it.
 pub(crate) fn masker() -> Masker {
     let variables = variables_with("");
     Masker::new(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
-/// The variables whose names begin with `prefix`, as far as they are text.
+/// The variables whose names begin with `name_prefix`, as far as they are UTF-8.
 pub(crate) fn variables_with(prefix: &str) -> Vec<(String, String)> {
     let variables = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     variables.filter(|(name, _)| name.starts_with(prefix)).collect()
 }
 
-/// The person's own settings, whether there is such a file or not.
+/// The path of the user's own settings, whether the file exists or not.
 pub(crate) fn user_settings_file() -> Option<PathBuf> {
     base_folder("XDG_CONFIG_HOME", ".config").map(|home| home.join("tribunal/settings.yaml"))
 }
 
-/// The named folder, else one below the home directory. A relative path counts as unset, as the convention says.
+/// The named directory, or one below the home directory. A relative path counts as unset, as the XDG convention says.
 fn base_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)))
 }
 
-/// As a shell would want it.
+/// Quotes an argument for a shell, if it needs that.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -200,14 +208,16 @@ pub(crate) fn quoted(word: &str) -> String {
     }
 }
 
+/// The width of a terminal; `None` if it is not one.
 fn width(terminal: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// The run a person means: its id, or a part of it that only one run has.
+/// Finds a run by its id, or by a part of it that only one run has.
 pub(crate) fn find_run(store: &Store, said: &str) -> Result<RunId, Complaint> {
     let runs = store.runs()?;
+    // An exact id wins, even if it is also a part of another one.
     if let Some(run) = runs.iter().find(|run| run.as_str() == said) {
         return Ok(run.clone());
     }

@@ -1,14 +1,14 @@
-//! The project that `tribunal demo` unpacks, and the commands that came with it.
+//! The project that `tribunal demo` unpacks, and the commands in it.
 
 use crate::{
     settings::{FILE, items_of_text},
     trust_item::Item,
 };
 
-/// What the demo reviews.
+/// The document that the demo reviews.
 pub(crate) const SUBJECT: &str = "_bmad-output/planning-artifacts/prd.md";
 
-/// Its files: path and text.
+/// The demo's files: path and text.
 pub(crate) const FILES: [(&str, &str); 5] = [
     ("README.md", include_str!("../demo/README.md")),
     ("tribunal.yaml", include_str!("../demo/tribunal.yaml")),
@@ -17,7 +17,7 @@ pub(crate) const FILES: [(&str, &str); 5] = [
     (SUBJECT, include_str!("../demo/_bmad-output/planning-artifacts/prd.md")),
 ];
 
-/// The commands of the bundled project: they came with Tribunal, so nobody is asked about them.
+/// The commands of the bundled project. They come with Tribunal, so the user is not asked about them.
 pub(crate) fn bundled_items() -> Vec<Item> {
     FILES
         .iter()

@@ -1,5 +1,5 @@
-//! `--detach`: the same command once more, without the terminal. The first thing it records says which run it is. If it
-//! records nothing, what it complained of is passed on, with its exit code.
+//! `--detach` starts the same command again without the terminal. The first entry that it records tells which run it is. If it
+//! records nothing, its error is passed on with its exit code.
 
 use std::{
     ffi::OsString,
@@ -18,25 +18,27 @@ use crate::{
     context::Context,
 };
 
-/// What the second one must not be told again.
+/// The flag that the child must not get.
 const FLAG: &str = "--detach";
 const LOG: &str = "detached.log";
-/// Of what it wrote to the log so many lines are shown.
+/// How many lines of the log are shown.
 const TAIL: usize = 10;
-/// And no more than these bytes are read for them.
+/// How many bytes are read for them at most.
 const TAIL_BYTES: u64 = 8 << 10;
 
-/// What comes beside the first run that is heard of.
+/// The runs that follow the first one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Following {
-    /// Runs beside it.
+    /// The number of runs besides the first one.
     pub runs: usize,
-    /// Runs at the same time, with it.
+    /// The number of runs that work at the same time, including the first one.
     pub at_once: usize,
 }
 
+/// Starts the command in the background and reports the run that it works on.
 pub(crate) fn detach(context: &Context, project: &Project, following: Following) -> Result<u8, Complaint> {
     let logs = project.home().join("logs");
+    // A link in place of the directory would make the child write outside the project.
     if let Some(to) = project.leads_out(&logs.join(LOG)) {
         return Err(Complaint::usage(format!(
             "{} leads out of the project, to {}",
@@ -48,13 +50,17 @@ pub(crate) fn detach(context: &Context, project: &Project, following: Following)
     }
     let mut log = Log::open(&logs)?;
     let own = std::env::current_exe().map_err(|cause| failed("own program", &cause))?;
+    // The path of the running binary may be gone after an update; the supervisor knows a path that stays valid.
     let mut command = Command::new(tribunal_supervise::own_program().unwrap_or(own));
     command.args(arguments(std::env::args_os().skip(1)));
+    // The child has no input, and its error output goes to the log.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.share()?);
     let mut child =
         tribunal_supervise::start_detached(command).map_err(|cause| failed("own program", &cause))?;
+    // From here on the child is on its own; only its first words are awaited.
     match listen(&mut child)? {
         Heard::Run { run, before } => {
+            // Of several runs some may have failed before the first one started.
             for complaint in before {
                 write!(stderr(), "{complaint}")?;
             }
@@ -69,14 +75,15 @@ pub(crate) fn detach(context: &Context, project: &Project, following: Following)
     Ok(0)
 }
 
+/// The error for a child that could not be started.
 fn failed(what: &str, cause: &io::Error) -> Complaint {
     Complaint::new(ENVIRONMENT, format!("the run could not be started in the background: {what}: {cause}"))
         .why("Nothing was started.")
         .todo("run it in the terminal, without --detach")
 }
 
-/// What the second one is told: JSON is asked for first, since behind `--` everything is a file, also one with our flag's
-/// name.
+/// The child's arguments. `--json` comes first, because behind `--` every argument is a file name, even one that looks like our
+/// flag.
 fn arguments(typed: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut files = false;
     let mut told = vec!["--json".into()];
@@ -89,20 +96,22 @@ fn arguments(typed: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     told
 }
 
+/// The first thing that the child reported.
 enum Heard {
-    /// With what was complained of before: others of several could not start.
+    /// A run started. Errors of other runs may have come before it.
     Run { run: String, before: Vec<Complaint> },
-    /// The first of them; there is no run.
+    /// No run started; this is the first error.
     Complaint(Complaint),
-    /// It ended without either.
+    /// The child ended without reporting anything.
     Nothing,
 }
 
-/// Reads up to the first line that says what became of it. From then on nobody listens, and it does not mind.
+/// Reads the child's output up to the first line that names a run. After that the pipe is closed, and the child ignores that.
 fn listen(child: &mut Child) -> io::Result<Heard> {
     let Some(out) = child.stdout.take() else { return Ok(Heard::Nothing) };
     let mut before = Vec::new();
     for line in BufReader::new(out).split(b'\n') {
+        // Lines that are not JSON are ignored: they become null, which names neither a run nor an error.
         let said: Value = serde_json::from_slice(&line?).unwrap_or_default();
         before.extend(Complaint::read(&said));
         if let Some(run) = said["run"].as_str() {
@@ -112,6 +121,7 @@ fn listen(child: &mut Child) -> io::Result<Heard> {
     Ok(before.into_iter().next().map_or(Heard::Nothing, Heard::Complaint))
 }
 
+/// Prints which run goes on in the background, and how to watch and stop it.
 fn tell(context: &Context, run: &str, process: u32, following: Following) -> Result<(), Complaint> {
     let mut out = stdout().lock();
     if context.json {
@@ -139,14 +149,16 @@ fn tell(context: &Context, run: &str, process: u32, following: Following) -> Res
     Ok(())
 }
 
-/// It is over, and all there is to go by is its exit code and what it wrote to the log.
+/// Reports a child that ended before it recorded anything: only its exit code and its log are left.
 fn ended_early(child: &mut Child, log: &mut Log) -> Result<u8, Complaint> {
     let status = child.wait()?;
     let said = log.tail();
+    // A command that has nothing to do succeeds without a run; what it said about that is passed on.
     if status.success() {
         write!(stderr(), "{}", clean_block(&said))?;
         return Ok(0);
     }
+    // A child that was killed by a signal has no exit code.
     let exit = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(ENVIRONMENT);
     let what = format!("the run in the background ended before it recorded anything ({status})");
     Err(Complaint::new(exit, what)
@@ -155,11 +167,11 @@ fn ended_early(child: &mut Child, log: &mut Log) -> Result<u8, Complaint> {
         .todo("run it in the terminal, without --detach"))
 }
 
-/// Where those that run in the background say what they would say on a terminal.
+/// The log to which background commands write what they would print on a terminal.
 struct Log {
     path: PathBuf,
     file: File,
-    /// What this one says begins here.
+    /// The offset at which the output of this child begins.
     from: u64,
 }
 
@@ -168,16 +180,18 @@ impl Log {
         fs::create_dir_all(folder).map_err(|cause| failed(&folder.display().to_string(), &cause))?;
         let path = folder.join(LOG);
         let opened = fs::OpenOptions::new().create(true).append(true).read(true).open(&path);
+        // Several children append to one log; what was there before belongs to others.
         let opened = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
         let (from, file) = opened.map_err(|cause| failed(&path.display().to_string(), &cause))?;
         Ok(Log { path, file, from })
     }
 
+    /// Another handle to the log, for the child.
     fn share(&self) -> Result<File, Complaint> {
         self.file.try_clone().map_err(|cause| failed(&self.path.display().to_string(), &cause))
     }
 
-    /// The last lines that were written since it was opened. A log that cannot be read has none.
+    /// The last lines that were written since the log was opened; empty if it cannot be read.
     fn tail(&mut self) -> String {
         let length = self.file.metadata().map_or(0, |meta| meta.len());
         let start = self.from.max(length.saturating_sub(TAIL_BYTES));
@@ -231,7 +245,7 @@ mod tests {
         };
         assert_eq!((complaint.exit, complaint.what.as_str()), (5, "no room"));
         assert!(matches!(heard("echo hello"), Heard::Nothing));
-        // Of several, one could not start.
+        // One of several runs could not start.
         let Heard::Run { run, before } =
             heard(&format!("echo '{}'; echo '{{\"run\":\"b-2\"}}'", complaint.json()))
         else {

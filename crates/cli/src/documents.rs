@@ -1,4 +1,6 @@
-//! The JSON documents of commands that answer. Their schemas are printed by `tribunal schema`.
+//! The JSON documents that commands print. `tribunal schema` prints their schemas.
+//!
+//! Doc comments of these types are descriptions in those schemas.
 
 use std::io::{self, Write};
 
@@ -26,20 +28,20 @@ use tribunal_report::{escaped_json, tables::Standing};
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunRow {
     pub run: Option<RunId>,
-    /// running, died, stopped, or the outcome.
+    /// The state: running, died, stopped, or the outcome.
     pub state: String,
     pub subject: Option<Subject>,
     pub started: Stamp,
     pub rounds: u32,
     pub findings: Counts,
-    /// After the last round; none before the first.
+    /// The confidence after the last round; none before the first round has ended.
     pub confidence: Option<Confidence>,
     pub tracker: Option<String>,
     pub last: Option<Summary>,
     /// Agents at their usage limit that the run waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<Awaited>,
-    /// What to type next.
+    /// Commands that the user may want to type next.
     pub next: Vec<String>,
 }
 
@@ -47,7 +49,7 @@ pub(crate) struct RunRow {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Awaited {
     pub agent: AgentName,
-    /// Milliseconds since 1970.
+    /// When it may be asked again, in milliseconds since 1970.
     pub until_ms: u64,
 }
 
@@ -73,78 +75,78 @@ impl RunRow {
     }
 }
 
-/// `tribunal board move`.
+/// The document of `tribunal board move`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Moves {
     pub schema: &'static str,
     pub path: String,
-    /// Empty: it was there already.
+    /// The moves; empty if the board already says so.
     pub moves: Vec<tribunal_bmad::board::edit::Move>,
-    /// The story's file, where its status followed.
+    /// The story's file, if its status was changed as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub story: Option<String>,
     pub dry_run: bool,
 }
 
-/// `tribunal validate`.
+/// The document of `tribunal validate`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Validation {
     pub schema: &'static str,
-    /// The step that was asked for.
+    /// The workflow step that the user asked about.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub step: Option<&'static str>,
     #[serde(flatten)]
     pub report: tribunal_bmad::check::Report,
 }
 
-/// `tribunal story KEY --tick …`.
+/// The document of `tribunal story KEY --tick …`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StoryEdit {
     pub schema: &'static str,
     pub path: String,
-    /// Empty: it said so already.
+    /// The changes; empty if the file already says so.
     pub changes: Vec<String>,
     pub dry_run: bool,
 }
 
-/// `tribunal runs` and `tribunal status`.
+/// The document of `tribunal runs` and `tribunal status`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Runs {
     pub schema: &'static str,
     pub runs: Vec<RunRow>,
-    /// Of `status`: the board, where the project has one.
+    /// The board, if the project has one; only for `status`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sprint: Option<crate::sprint::Sprint>,
 }
 
-/// `tribunal findings`.
+/// The document of `tribunal findings`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Findings {
     pub schema: &'static str,
     pub run: Option<RunId>,
-    /// Format of the findings.
+    /// The format of the findings.
     pub finding_schema: &'static str,
     pub findings: Vec<Finding>,
 }
 
-/// `tribunal log --prompts` and `tribunal log --sent`.
+/// The document of `tribunal log --prompts` and `tribunal log --sent`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Calls {
     pub schema: &'static str,
     pub run: RunId,
     pub calls: Vec<CallRow>,
-    /// What each vendor got; with --sent only.
+    /// What each vendor received; only with --sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vendors: Vec<VendorRow>,
 }
 
-/// What one vendor got.
+/// What one vendor received.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct VendorRow {
-    /// nobody: it was played from a script.
+    /// The vendor; `nobody` if the calls were played from a script.
     pub vendor: String,
     pub prompts: u32,
-    /// Of the texts that are still kept.
+    /// The size of the texts that are still stored.
     pub bytes: u64,
     pub usage: Usage,
 }
@@ -156,33 +158,33 @@ pub(crate) struct CallRow {
     pub stretch: u32,
     pub agent: AgentName,
     pub role: Role,
-    /// How the agent is spoken to: who got the text.
+    /// The driver that talked to the agent.
     pub driver: String,
-    /// Whose model was asked: who got the text.
+    /// The provider whose model was asked, and who received the text.
     pub provider: String,
-    /// Which one; null: none was set.
+    /// The model; null if none was set.
     pub model: Option<String>,
-    /// None: it is not answered yet, or never started.
+    /// The prompt; null if the call is not answered yet or never started.
     pub prompt: Option<Text>,
-    /// What the agent printed; with --prompts only.
+    /// The agent's output; only with --prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Text>,
     pub elapsed_ms: u64,
     pub usage: Usage,
 }
 
-/// A text that is kept by its hash, masked.
+/// A text that is stored by its hash, with secrets masked.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Text {
     pub hash: Hash,
-    /// None: it is gone.
+    /// The length; null if the text was deleted.
     pub bytes: Option<u64>,
-    /// The text itself, with --key only.
+    /// The text itself; only with --key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// `tribunal decisions`.
+/// The document of `tribunal decisions`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Decisions {
     pub schema: &'static str,
@@ -194,28 +196,28 @@ pub(crate) struct OpenDecision {
     pub run: Option<RunId>,
     #[serde(flatten)]
     pub decision: Decision,
-    /// Answered, and not yet taken in by the run.
+    /// Whether there is an answer that the run has not taken in yet.
     pub answered: bool,
 }
 
-/// `tribunal review --dry-run`.
+/// The document of `tribunal review --dry-run`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Plan {
     pub schema: &'static str,
     pub subject: Subject,
     pub level: Level,
     pub panel: Vec<Seat>,
-    /// For the first round: the prompts.
+    /// The estimated size of the prompts of the first round.
     pub estimated_input_tokens: u64,
     pub limits: Limits,
     pub verify: Vec<String>,
     pub fix: bool,
-    /// Of a change; none for a file.
+    /// The size of the diff, for a change; none for a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_bytes: Option<u64>,
     /// How many runs of the command would work at the same time.
     pub runs_at_once: usize,
-    /// How many agents would, of all its runs together.
+    /// How many agents of all these runs would work at the same time.
     pub agents_at_once: usize,
 }
 
@@ -225,24 +227,24 @@ pub(crate) struct Seat {
     pub agent: AgentName,
 }
 
-/// `tribunal gc`.
+/// The document of `tribunal gc`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Garbage {
     pub schema: &'static str,
-    /// Nothing was removed: this is what would be.
+    /// Whether nothing was removed and this is what would be.
     pub dry_run: bool,
     pub bytes: u64,
-    /// Folders that agents of ended runs worked in.
+    /// Workspaces of agents of ended runs.
     pub copies: Vec<Removed>,
     pub temporary: Vec<Removed>,
-    /// Texts of the removed runs: from before them, around their landings, and parked when something was taken back.
+    /// Texts of the removed runs: from before them, around their landings, and parked by an undo.
     pub originals: Vec<Removed>,
     pub runs: Vec<RunId>,
-    /// Texts that no entry refers to.
+    /// The number of stored texts that no entry refers to.
     pub blobs: u64,
     pub journal_bytes_before: u64,
     pub journal_bytes_after: u64,
-    /// Runs that are worked on; they were left alone.
+    /// Runs that a process works on; they were left alone.
     pub live: Vec<RunId>,
     /// What could not be removed, and why.
     pub left: Vec<String>,
@@ -250,41 +252,41 @@ pub(crate) struct Garbage {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Removed {
-    /// Relative to the project's root.
+    /// The path, relative to the project's root.
     pub path: String,
     pub bytes: u64,
 }
 
-/// `tribunal diff`.
+/// The document of `tribunal diff`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Changes {
     pub schema: &'static str,
     pub run: RunId,
-    /// Only what repaired this one.
+    /// The finding whose repairs are shown; none for all.
     pub finding: Option<FindingId>,
-    /// The file, where it is one.
+    /// The file, if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     pub landings: Vec<Landed>,
     pub lines_added: u32,
     pub lines_removed: u32,
-    /// Unified, of all files; empty if nothing landed or all of it was taken back.
+    /// The unified diff of all files; empty if nothing landed or all of it was undone.
     pub diff: String,
-    /// In the order of their paths.
+    /// The changed files, sorted by path.
     pub files: Vec<ChangedFile>,
 }
 
-/// What was changed in a file.
+/// The changes of one file.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangedFile {
     pub path: String,
-    /// `changed`, `made` or `deleted`.
+    /// The kind of change: `changed`, `made` or `deleted`.
     pub what: &'static str,
     pub lines_added: u32,
     pub lines_removed: u32,
-    /// Unified.
+    /// The unified diff of this file.
     pub diff: String,
-    /// `undo`: the file as it was, relative to the project's root.
+    /// The file before the undo, relative to the project's root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<String>,
 }
@@ -293,42 +295,42 @@ pub(crate) struct ChangedFile {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Landed {
     pub by: Key,
-    /// What it repaired.
+    /// The findings that it repaired.
     pub findings: Vec<FindingId>,
-    /// It was taken back.
+    /// Whether it was undone.
     pub undone: bool,
 }
 
-/// `tribunal undo`.
+/// The document of `tribunal undo`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Undo {
     pub schema: &'static str,
     pub run: RunId,
-    /// The one that was named.
+    /// The finding that the user named.
     pub finding: Option<FindingId>,
-    /// The file, where it is one.
+    /// The file, if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Else this is what would be done.
+    /// Whether it was done; otherwise this is what would be done.
     pub done: bool,
-    /// What is taken back.
+    /// The landings that are undone.
     pub landings: Vec<Landed>,
-    /// What is no longer repaired.
+    /// The findings that are no longer repaired.
     pub findings: Vec<FindingId>,
-    /// What is done to the files; unified.
+    /// The unified diff of what is done to the files.
     pub diff: String,
-    /// Those that are changed, in the order of their paths.
+    /// The changed files, sorted by path.
     pub files: Vec<ChangedFile>,
-    /// Where it is one file: as it was, relative to the project's root. None: it was not changed.
+    /// The file before the undo, if there is only one, relative to the project's root. None if it was not changed.
     pub parked: Option<String>,
-    /// Where git has the run's changes. None: nowhere, or it was done.
+    /// The git reference with the run's changes. None if there is none, or after the undo.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// The run has ended: nothing tells it that findings are open again.
+    /// Whether the run has ended, so that nothing tells it that findings are open again.
     pub run_has_ended: bool,
 }
 
-/// `tribunal inspect transcript`.
+/// The document of `tribunal inspect transcript`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Transcripts {
     pub schema: &'static str,
@@ -336,21 +338,21 @@ pub(crate) struct Transcripts {
     pub calls: Vec<Transcript>,
 }
 
-/// What one call of an agent came to.
+/// One call of an agent and its result.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Transcript {
     #[serde(flatten)]
     pub call: CallRow,
-    /// None: it was answered.
+    /// The fault; none if the agent answered.
     pub fault: Option<Fault>,
-    /// What the parser made of the answer.
+    /// What the parser read from the answer.
     pub read: Option<Content>,
-    /// What the parser had to overlook.
+    /// What the parser had to ignore.
     pub remarks: Vec<String>,
     pub patch: Option<Patch>,
 }
 
-/// `tribunal inspect findings` and `tribunal inspect response`.
+/// The document of `tribunal inspect findings` and `tribunal inspect response`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Inspection {
     pub schema: &'static str,
@@ -361,7 +363,7 @@ pub(crate) struct Inspection {
     pub remarks: Vec<String>,
 }
 
-/// `tribunal trust`.
+/// The document of `tribunal trust`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Trust {
     pub schema: &'static str,
@@ -371,34 +373,36 @@ pub(crate) struct Trust {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TrustItem {
-    /// agent, client, server, licence or check.
+    /// The kind: agent, client, server, licence or check.
     pub kind: &'static str,
-    /// The agent's name, or the server's.
+    /// The name of the agent or of the server.
     pub agent: Option<String>,
     pub command: String,
     pub trusted: bool,
 }
 
+/// Prints a document on standard output.
 pub(crate) fn print(document: &impl Serialize) -> io::Result<()> {
+    // Text of agents inside the document must not control a terminal.
     let mut out = io::stdout().lock();
     writeln!(out, "{}", escaped_json(&serde_json::to_string_pretty(document)?))
 }
 
-/// `tribunal loop status --json`.
+/// The document of `tribunal loop status --json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Loops {
     pub schema: &'static str,
     pub loops: Vec<LoopRow>,
 }
 
-/// What a session has taken on.
+/// The task of a coding session.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct LoopRow {
     pub id: RunId,
     pub work: Work,
-    /// As its client names it; empty: the next one that says something.
+    /// The session's id as its client names it; empty if the next session that reports to a hook is meant.
     pub session: String,
-    /// A stop of this session is looked at.
+    /// Whether a stop of this session is still checked.
     pub held: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub let_go: Option<LetGo>,
@@ -407,7 +411,7 @@ pub(crate) struct LoopRow {
     pub refusals: u32,
     pub max_refusals: u32,
     pub tools: u64,
-    /// When something last happened, in UTC.
+    /// The time of the last event, in UTC.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last: String,
 }

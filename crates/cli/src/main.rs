@@ -1,7 +1,7 @@
-//! The `tribunal` binary: arguments in, exit codes out, and the wires between them.
+//! The `tribunal` binary: it turns arguments into exit codes and connects the parts in between.
 //!
-//! One command, one file in `commands`; what people write in `tribunal.yaml` is read in `settings`; every error a person can
-//! meet is a [`complaint::Complaint`]. Nothing is decided here and nothing is shown here that `report` could show.
+//! Every command has one file in `commands`; `settings` reads `tribunal.yaml`; every error that the user can meet is a
+//! [`user_errors::UserError`]. Nothing is decided here, and nothing is shown here that `report` could show.
 
 mod agent_session;
 mod bmad;
@@ -59,6 +59,7 @@ enum Colour {
 }
 
 fn main() -> ExitCode {
+    // The keeper and the hook are this same binary. They are entered before clap, because they start often and must be quick.
     if let Some(done) = tribunal_supervise::enter_keeper() {
         return done;
     }
@@ -70,15 +71,17 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return finish(usage::answer(&error, &typed), usage::wants_json(&typed)),
     };
+    // The context cannot be built in a missing directory, and that error already has to respect `--json`.
     let json = arguments.json;
     let context = match Context::new(arguments.project, json, arguments.color) {
         Ok(context) => context,
         Err(complaint) => return complain(&complaint, json),
     };
-    // A panic is a bug; it has been printed. What was recorded is kept, and the exit code is the one for bugs.
+    // A panic is a bug. Its message was printed by the panic hook; the journal is kept, and the exit code says it was a bug.
     match std::panic::catch_unwind(AssertUnwindSafe(|| commands::run(arguments.command, &context))) {
         Ok(result) => finish(result, json),
         Err(panic) => {
+            // One panic comes from a library that cannot start a thread, which is not a bug of ours.
             let known = running::is_about_threads(&*panic);
             complain(&known.unwrap_or_else(|| complaint::bug("something broke that never should")), json)
         }
@@ -92,11 +95,13 @@ fn finish(result: Result<u8, Complaint>, json: bool) -> ExitCode {
     }
 }
 
-/// Says what is wrong on standard error and, for programs, on standard output. A closed pipe is nobody's fault.
+/// Prints an error on standard error and, for programs, as JSON on standard output. A closed pipe is not an error: the
+/// reader has seen enough.
 fn complain(complaint: &Complaint, json: bool) -> ExitCode {
     if complaint.is_closed_pipe() {
         return ExitCode::SUCCESS;
     }
+    // If even standard error is gone, the exit code still tells what happened.
     let _ = write!(std::io::stderr(), "{complaint}");
     if json {
         let _ = writeln!(std::io::stdout(), "{}", escaped_json(&complaint.json().to_string()));

@@ -1,6 +1,6 @@
-//! Asking a client what it is and who is signed in. Nothing that is asked here costs anything.
+//! Asks a client for its version and who is signed in. Nothing that is asked here costs anything.
 //!
-//! Each question has a short time limit and runs in an empty folder, so that nothing of the project is seen or run.
+//! Each question has a short timeout and runs in an empty directory, so that nothing of the project is seen or run.
 
 use std::{
     collections::BTreeMap,
@@ -24,25 +24,25 @@ use crate::{
     complaint::{Complaint, ENVIRONMENT},
 };
 
-/// Before a run nobody waits long for an answer.
+/// Before a run the user should not wait long for an answer.
 const SOON: Duration = Duration::from_secs(5);
 
-/// How a client is.
+/// The state of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Ready,
-    /// It could be used, as far as it can be told.
+    /// The client can probably be used.
     Unsure {
         why: String,
     },
-    /// It is signed in by means that it does not tell.
+    /// The client is signed in to a provider of its own, which it does not report.
     Elsewhere {
         why: String,
     },
     NotThere,
-    /// The project names the program, and nobody has trusted it: it was not started.
+    /// The project names the program, and the user has not trusted it: it was not started.
     Untrusted,
-    /// It does not even say what version it is.
+    /// The client does not even report its version.
     Broken {
         why: String,
     },
@@ -63,7 +63,7 @@ impl Serialize for State {
 }
 
 impl State {
-    /// Whether it is worth asking it for work.
+    /// Returns whether it makes sense to give the client work.
     pub fn can_work(&self) -> bool {
         matches!(self, State::Ready | State::Unsure { .. } | State::Elsewhere { .. })
     }
@@ -81,12 +81,12 @@ impl State {
     }
 }
 
-/// What a client said of itself.
+/// What a client reported about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Probed {
     pub state: State,
     pub version: Option<Version>,
-    /// By what, and whether a plan pays.
+    /// What the user is signed in with, and whether a plan pays.
     pub signed_in: Option<(String, bool)>,
 }
 
@@ -99,21 +99,23 @@ impl Probed {
 /// How clients are asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Manner<'a> {
-    /// An empty one.
+    /// An empty directory.
     pub folder: &'a Path,
     pub limit: Duration,
-    /// Names of the client's variables that are set.
+    /// Names of the client's key variables that are set.
     pub set: Vec<&'static str>,
-    /// Its own settings name a provider of which its sign-in command knows nothing.
+    /// A provider in the client's own settings, about which its sign-in command knows nothing.
     pub provider: Option<String>,
 }
 
+/// Asks a client for its version and its sign-in.
 pub(crate) async fn probe(client: AgentClient, program: &Path, manner: &Manner<'_>) -> Probed {
     let broken = |why| Probed::unasked(State::Broken { why });
     let said = match ask(program, client.agent.version_args, manner).await {
         Ok(said) => said,
         Err(why) => return broken(why),
     };
+    // Some clients print their version on standard error.
     let Some(version) = read_version(&said.stdout).or_else(|| read_version(&said.stderr)) else {
         let last = last_line(&said.stderr, &said.stdout);
         let code = said.code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"));
@@ -121,18 +123,20 @@ pub(crate) async fn probe(client: AgentClient, program: &Path, manner: &Manner<'
         return broken(format!("{asked} names no version{}{last}", code.unwrap_or_default()));
     };
     let probed = |state, signed_in| Probed { state, version: Some(version), signed_in };
+    // The sign-in command of an old client may not exist or may mean something else.
     if version < client.agent.minimum {
         return probed(State::TooOld, None);
     }
     let question = client.agent.sign_in_args.join(" ");
     match ask(program, client.agent.sign_in_args, manner).await {
+        // A client that has a version but no working sign-in command may still work.
         Err(why) => probed(State::Unsure { why: format!("{question}: {why}") }, None),
         Ok(said) => {
             let said = StatusOutput { stdout: &said.stdout, stderr: &said.stderr };
             match client.read_sign_in(said, &manner.set) {
                 SignIn::In { how, subscription } => probed(State::Ready, Some((how, subscription))),
                 SignIn::Out => match &manner.provider {
-                    // Whether that one lets it in shows when it is asked.
+                    // Whether that provider accepts the client shows only when it is used.
                     Some(how) => {
                         let why =
                             format!("it asks a provider of its own ({how}), which it says nothing about");
@@ -150,7 +154,7 @@ pub(crate) async fn probe(client: AgentClient, program: &Path, manner: &Manner<'
     }
 }
 
-/// The last thing it printed, to be put behind a sentence.
+/// The last line that the client printed, to be appended to a sentence.
 fn last_line(stderr: &str, stdout: &str) -> String {
     let mut lines = stderr.lines().chain(stdout.lines()).map(str::trim);
     lines.rfind(|line| !line.is_empty()).map(|line| format!(": {}", cut(line, 120))).unwrap_or_default()
@@ -164,16 +168,19 @@ pub(crate) struct Heard {
     pub stderr: String,
 }
 
+/// Runs a program with the given arguments in the empty directory.
 pub(crate) async fn ask(program: &Path, args: &[&str], manner: &Manner<'_>) -> Result<Heard, String> {
     let command = Command {
         program: program.as_os_str().to_owned(),
         args: args.iter().map(OsString::from).collect(),
         folder: manner.folder.to_path_buf(),
+        // Clients must neither update themselves nor report home while they are asked.
         env: quieting_variables().map(|name| (name.to_string(), OsString::from("1"))).collect(),
         without: Vec::new(),
         input: Vec::new(),
         deadlines: Deadlines { total: manner.limit, idle: manner.limit },
         grace: Duration::from_millis(200),
+        // A megabyte is far more than any of these answers.
         output: Output { flood: 1 << 20, ..Output::default() },
         keeper: own_program(),
         hold: Vec::new(),
@@ -192,8 +199,8 @@ pub(crate) async fn ask(program: &Path, args: &[&str], manner: &Manner<'_>) -> R
     Ok(Heard { code, stdout: ended.stdout.text(), stderr: ended.stderr.text() })
 }
 
-/// Asks those clients that are there and show no sign-in whether somebody is signed in all the same: by a keychain, say, or
-/// by a cloud's own means.
+/// Asks the installed clients that show no sign-in whether the user is signed in after all: with a keychain, for instance, or
+/// through a cloud provider.
 pub(crate) fn ask_sign_in(present: &mut [Present]) {
     let Some((runtime, folder)) = quiet() else { return };
     let variable = |name: &str| env::var_os(name);
@@ -205,19 +212,21 @@ pub(crate) fn ask_sign_in(present: &mut [Present]) {
     });
     let found = runtime.block_on(join_all(asked));
     for (present, how) in present.iter_mut().zip(found) {
+        // What shows without asking is more precise than the client's own words.
         present.signed_in = present.signed_in.take().or(how);
     }
 }
 
-/// Whether the clients of these runs are new enough for the flags they are given. What cannot be told is no reason to stop.
+/// Fails if a client of these runs is too old for the flags that it is given. What cannot be determined is no reason to stop.
 pub(crate) fn require_versions<'a>(
     runs: impl Iterator<Item = (&'a Path, &'a Settings)>,
 ) -> Result<(), Complaint> {
+    // Several agents may share one program, which is asked once.
     let mut programs: BTreeMap<PathBuf, AgentClient> = BTreeMap::new();
     for (root, settings) in runs {
         for agent in settings.agents.iter().chain(&settings.reserves) {
             let Some(spec) = agent.driver.client() else { continue };
-            // A journal may come from a build that had other clients; none of ours takes the place of one that is missing.
+            // A journal may come from a build with other clients; none of ours may silently replace a missing one.
             let client = AgentClient::find(spec.client.as_str()).map_err(|unknown| {
                 Complaint::usage(format!("agent `{}`: {unknown}", agent.name))
                     .why("Nothing was started.")
@@ -229,6 +238,7 @@ pub(crate) fn require_versions<'a>(
             }
         }
     }
+    // Without a runtime or a temporary directory the check is skipped; the run itself reports such problems.
     let Some((runtime, folder)) = quiet().filter(|_| !programs.is_empty()) else { return Ok(()) };
     let manner = Manner { folder: folder.path(), limit: SOON, set: Vec::new(), provider: None };
     let asked = programs.iter().map(|(path, client)| async {
@@ -250,7 +260,7 @@ pub(crate) fn require_versions<'a>(
     Ok(())
 }
 
-/// The program of a client; one that is named by a path is the project's.
+/// Finds the program of a client. A program that is named by a path is relative to the project.
 pub(crate) fn found(
     root: &Path,
     program: &str,
@@ -262,7 +272,7 @@ pub(crate) fn found(
     }
 }
 
-/// An empty folder, and somebody to wait in it.
+/// A runtime and an empty directory to ask clients in.
 fn quiet() -> Option<(tokio::runtime::Runtime, tempfile::TempDir)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     Some((runtime, tempfile::tempdir().ok()?))

@@ -1,6 +1,6 @@
-//! The sprint as a tree: epics, stories, their states, what is done of them, what is open, and what would run next and why.
+//! The sprint as a tree: epics and stories with their states, progress and open findings, and the next step with its reason.
 //!
-//! Everything is read from the files and the journal; nothing is run and nothing is written here.
+//! Everything is read from files and the journal; nothing is run and nothing is written here.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -22,20 +22,20 @@ use tribunal_report::{Screen, Style, escaped};
 
 use crate::bmad::{self, Bmad};
 
-/// Problems that are shown one by one.
+/// How many problems are shown one by one.
 const MOST_PROBLEMS: usize = 3;
 
-/// What the board says, with what is known of every story.
+/// The board with what is known about every story.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Sprint {
-    /// The board's file.
+    /// The path of the board.
     pub board: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     pub stories: usize,
     pub done: usize,
     pub epics: Vec<EpicRow>,
-    /// What retrospectives promised and is not done.
+    /// Promises of retrospectives that are not kept yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub action_items: Vec<ActionItem>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,12 +47,12 @@ pub(crate) struct Sprint {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EpicRow {
     pub epic: u32,
-    /// None: the board has no line for it, or one that says no state.
+    /// The state; none if the board has no line for the epic, or one without a known state.
     pub state: Option<EpicStatus>,
     pub stories: Vec<StoryRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retrospective: Option<RetroStatus>,
-    /// What the retrospective's document decided, in late eras.
+    /// The verdict in the retrospective's document, in late eras.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
 }
@@ -60,18 +60,18 @@ pub(crate) struct EpicRow {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StoryRow {
     pub key: StoryKey,
-    /// None: what the board says is no state.
+    /// The state; none if the board's word for it is not known.
     pub state: Option<StoryStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     pub tasks: usize,
     pub tasks_done: usize,
-    /// What its file says of its state, where that is another one: `blocked`.
+    /// The status in the story's file if it differs from the board: `blocked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub says: Option<String>,
-    /// What reviews left to do, in the story's file.
+    /// The number of follow-ups that reviews left in the story's file.
     pub follow_ups: usize,
-    /// Open in the last runs over its file and its change.
+    /// The number of open findings in the last runs over its file and its change.
     pub findings: u32,
     /// Those runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -83,24 +83,27 @@ pub(crate) struct NextStep {
     pub what: What,
     pub key: Key,
     pub reason: String,
-    /// What an agent is told to do it.
+    /// The prompt that makes an agent do it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Why there is no command.
+    /// The reason why there is no command, and what to do instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
 }
 
-/// None: the project has no board. `views`: its runs, oldest first.
+/// Reads the sprint. `None` if the project has no board. `run_views` are the project's runs, oldest first.
 pub(crate) fn look(bmad: &Bmad, views: &[&RunView]) -> Option<Sprint> {
     let misplaced: Vec<Problem> = bmad.misplaced().cloned().collect();
+    // A board in a directory that we may not use is not the one that agents work on.
     if !misplaced.is_empty() {
         return Some(empty(bmad.board_path(), misplaced));
     }
     let Some(board) = &bmad.board else {
+        // A file that cannot be opened is shown as a problem of an empty sprint, not as a missing board.
         let problems = bmad.problems.clone();
         return (!problems.is_empty()).then(|| empty(bmad.board_path(), problems));
     };
+    // Rows of a board that could not be read would all be wrong.
     if !board.readable {
         return Some(empty(board.path.clone(), board.problems.clone()));
     }
@@ -109,12 +112,14 @@ pub(crate) fn look(bmad: &Bmad, views: &[&RunView]) -> Option<Sprint> {
     let done = rows.iter().filter(|row| row.state == Some(StoryStatus::Done)).count();
     let stories = rows.len();
     let mut epics: Vec<EpicRow> = board.epics().into_iter().map(|epic| epic_row(board, epic)).collect();
+    // Verdicts come from the retrospectives' documents; the board only has their states.
     for (epic, verdict) in verdicts(bmad) {
         epics
             .iter_mut()
             .filter(|row| row.epic == epic)
             .for_each(|row| row.verdict = Some(verdict.to_string()));
     }
+    // Stories whose epic the board does not list cannot be placed in the tree.
     for row in rows {
         if let Some(epic) = epics.iter_mut().find(|epic| epic.epic == row.key.epic) {
             epic.stories.push(row);
@@ -132,6 +137,7 @@ pub(crate) fn look(bmad: &Bmad, views: &[&RunView]) -> Option<Sprint> {
     })
 }
 
+/// A sprint with nothing but problems.
 fn empty(board: String, problems: Vec<Problem>) -> Sprint {
     Sprint {
         board,
@@ -153,7 +159,7 @@ fn epic_row(board: &Board, epic: u32) -> EpicRow {
     EpicRow { epic, state: next::epic_state(board, epic), stories: Vec::new(), retrospective, verdict: None }
 }
 
-/// What retrospectives decided; of two about one epic the newer counts.
+/// Collects the verdicts of retrospectives; of two about one epic the newer one counts.
 fn verdicts(bmad: &Bmad) -> BTreeMap<u32, &'static str> {
     let found = documents::find(&bmad.shelf, &bmad.config.folders);
     let mut verdicts = BTreeMap::new();
@@ -161,12 +167,14 @@ fn verdicts(bmad: &Bmad) -> BTreeMap<u32, &'static str> {
         let text = shelf::read(&bmad.shelf, &document.path, &mut Vec::new()).unwrap_or_default();
         let retro = retro::read(&document.path, &text);
         if let (Some(epic), Some(verdict)) = (retro.epic, retro.verdict) {
+            // Documents come newest first.
             verdicts.entry(epic).or_insert(verdict.as_str());
         }
     }
     verdicts
 }
 
+/// Makes the row of one story from its file, the board and its runs.
 fn row(bmad: &Bmad, key: &StoryKey, state: Option<State>, views: &[&RunView]) -> StoryRow {
     let file = bmad.story_file(key);
     // A file that cannot be read has no tasks; `validate` says why.
@@ -179,12 +187,13 @@ fn row(bmad: &Bmad, key: &StoryKey, state: Option<State>, views: &[&RunView]) ->
         Some(State::Story(state)) => Some(state),
         _ => None,
     };
+    // The file's status is shown only if it differs from the board, or if it is not a known status.
     let other = story.status.filter(|line| line.status.is_none() || line.status != state);
     let says = other.map(|line| line.said);
     StoryRow { key: key.clone(), state, file, tasks, tasks_done, says, follow_ups, findings, runs }
 }
 
-/// Of the last run over the file and of the last over a change that has to meet it: an earlier one is no longer true.
+/// Counts open findings of the last run over the file and of the last run over a change for it. Older runs are out of date.
 fn open_findings(file: &str, views: &[&RunView]) -> (u32, Vec<RunId>) {
     let is_file =
         |subject: &Subject| matches!(subject, Subject::Document { path, section: None } if path == file);
@@ -200,14 +209,17 @@ fn open_findings(file: &str, views: &[&RunView]) -> (u32, Vec<RunId>) {
     let mut runs = Vec::new();
     for view in [last(&is_file), last(&is_change)].into_iter().flatten() {
         let counts = view.counts();
+        // Blocked findings wait for the user, so they are open from the story's point of view.
         open += counts.open + counts.blocked;
         runs.extend(view.run.clone());
     }
     (open, runs)
 }
 
+/// Finds the next step with the command that does it.
 fn next_step(bmad: &Bmad, board: &Board) -> Option<NextStep> {
     let command = |step: Step| commands::of(&bmad.layout, step, bmad.client(), &bmad.shelf);
+    // Without an installed workflow for new stories, suggesting one would be useless. Without BMAD nothing is known about it.
     let creates = !matches!(command(Step::CreateStory), Command::Missing { .. }) || bmad.layout.era.is_none();
     let next = next::next(board, creates)?;
     let step = match next.what {
@@ -234,7 +246,7 @@ fn next_step(bmad: &Bmad, board: &Board) -> Option<NextStep> {
     })
 }
 
-/// As people read it.
+/// Draws the sprint for users.
 pub(crate) fn draw(sprint: &Sprint, screen: &Screen) -> String {
     let mut out = String::new();
     let name = sprint.project.as_deref().map(|name| format!(" {}", escaped(name))).unwrap_or_default();
@@ -244,6 +256,7 @@ pub(crate) fn draw(sprint: &Sprint, screen: &Screen) -> String {
         draw_rest(&mut out, sprint, screen);
         return out;
     }
+    // The helper only appends an `s`.
     let done = format!("{} of {} done", sprint.done, count(number(sprint.stories), "story"));
     let done = done.replace("storys", "stories");
     let _ = writeln!(out, "{} · {done} · {}", screen.paint(Style::Bold, &head), escaped(&sprint.board));
@@ -253,6 +266,7 @@ pub(crate) fn draw(sprint: &Sprint, screen: &Screen) -> String {
         .flat_map(|epic| &epic.stories)
         .map(|row| row.key.to_string().chars().count())
         .max();
+    // Very long keys would push everything else off the screen.
     let wide = wide.unwrap_or(0).min(48);
     for (index, epic) in sprint.epics.iter().enumerate() {
         let last = index + 1 == sprint.epics.len();
@@ -273,12 +287,14 @@ pub(crate) fn draw(sprint: &Sprint, screen: &Screen) -> String {
     out
 }
 
+/// Draws what follows the tree: promises, problems and the next step.
 fn draw_rest(out: &mut String, sprint: &Sprint, screen: &Screen) {
     for item in &sprint.action_items {
         let owner = item.owner.as_deref().map(|owner| format!(" ({owner})")).unwrap_or_default();
         let line = format!("promised: {}{owner} · {}", item.action, item.status);
         let _ = writeln!(out, "{}", screen.fit(0, &escaped(&line)));
     }
+    // Notes are left to `validate`.
     let shown = sprint.problems.iter().filter(|problem| problem.weight > Weight::Note);
     for problem in shown.clone().take(MOST_PROBLEMS) {
         out.push_str(&bmad::draw(problem));
@@ -301,9 +317,11 @@ fn draw_rest(out: &mut String, sprint: &Sprint, screen: &Screen) {
     }
 }
 
+/// Draws the line of one story.
 fn story_line(row: &StoryRow, wide: usize, screen: &Screen) -> String {
     let state = row.state.map_or("no state", StoryStatus::as_str);
     let mut parts = Vec::new();
+    // Only a story between backlog and done must have a file.
     let wants_file =
         matches!(row.state, Some(state) if state > StoryStatus::Backlog && state < StoryStatus::Done);
     if row.file.is_none() && wants_file {

@@ -1,11 +1,12 @@
-//! Which commands of a project may run here: asked once for each, by content, and kept outside the project.
+//! Which commands of a project may run here: the user is asked once for each, by content, and the answer is kept outside the
+//! project.
 //!
-//! A cloned project, or a journal that came with it, can name any command. Until the person who runs it said yes, none of
-//! them runs. What a person set in their own file, variables or flags needs no consent; `replay` agents run only our own
-//! player, and a client's own program on the path is the person's. What lets a client do more than by itself (other tools,
-//! the project's own settings for it, no permission checks) needs the same yes. A command that cannot be shown as it is,
-//! because a part of it looks like a secret, cannot be trusted. Whether a command is wise is not looked at, and a trusted
-//! command may call a script that changes: the consent is to the command line, not to what it calls.
+//! A cloned project, or a journal that came with it, can name any command. None of them runs before the user agrees. What the
+//! user set in a file of their own, in variables or flags needs no consent; `replay` agents run only our own player, and a
+//! client's own program on the path is the user's. What gives a client more rights (other tools, the project's own settings
+//! for it, no permission checks) needs the same consent. A command that cannot be shown in full, because a part of it looks
+//! like a secret, cannot be trusted. Whether a command is wise is not checked, and a trusted command may call a script that
+//! changes later: the consent is to the command line, not to what it calls.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,18 +29,19 @@ use crate::{
     trust_item::Item,
 };
 
-/// What a person trusted, by project.
+/// The items that the user trusts, by project.
 #[derive(Debug)]
 pub(crate) struct Book {
     path: PathBuf,
     pages: Pages,
 }
 
+/// The content of the file.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Pages {
     schema: String,
-    /// Hashes of items by the project's real path. The commands themselves are not kept: they could hold a secret.
+    /// Hashes of items by the project's real path. The commands themselves are not stored, because they could contain a secret.
     projects: BTreeMap<String, BTreeSet<Hash>>,
 }
 
@@ -58,27 +60,31 @@ impl Book {
             }
             Err(cause) => Err(cause.to_string()),
         };
+        // An unknown format is not overwritten: a newer version may have written it.
         let pages = pages.and_then(|pages| match pages.schema.as_str() {
             SCHEMA => Ok(pages),
             other => Err(format!("it is of another format, {other}")),
         });
         match pages {
             Ok(pages) => Ok(Book { path, pages }),
+            // An unreadable file is never treated as an empty one, or the user would be asked to trust everything again.
             Err(cause) => Err(Complaint::new(ENVIRONMENT, format!("{} cannot be read: {cause}", path.display()))
                 .why("It says which commands you trusted. Without it none of a project's commands runs; nothing was started.")
                 .todo(format!("make it readable, or remove it and be asked again: rm {}", quoted(&path.to_string_lossy())))),
         }
     }
 
+    /// Returns whether an item is trusted in this project.
     pub fn trusts(&self, root: &Path, item: &Item) -> bool {
         self.pages.projects.get(&key(root)).is_some_and(|page| page.contains(&item.hash()))
     }
 
-    /// How many items of this project were trusted, whether they are still in its settings or not.
+    /// Counts the trusted items of a project, even those that are no longer in its settings.
     pub fn count(&self, root: &Path) -> usize {
         self.pages.projects.get(&key(root)).map_or(0, BTreeSet::len)
     }
 
+    /// Trusts items in a project.
     pub fn add<'a>(
         &mut self,
         root: &Path,
@@ -88,13 +94,14 @@ impl Book {
         self.change(|pages| pages.projects.entry(key(root)).or_default().extend(hashes))
     }
 
+    /// Forgets everything about a project and returns how many items were trusted.
     pub fn forget(&mut self, root: &Path) -> Result<usize, Complaint> {
         let mut gone = 0;
         self.change(|pages| gone = pages.projects.remove(&key(root)).map_or(0, |page| page.len()))?;
         Ok(gone)
     }
 
-    /// Reads it once more, changes it and writes it, alone: what another Tribunal wrote meanwhile stays.
+    /// Reads the file again, changes it and writes it under a lock, so that changes of another process are kept.
     fn change(&mut self, how: impl FnOnce(&mut Pages)) -> Result<(), Complaint> {
         let _alone = self.lock().map_err(|cause| self.unwritable(&cause))?;
         self.pages = Book::read(self.path.clone())?.pages;
@@ -102,7 +109,7 @@ impl Book {
         self.write().map_err(|cause| self.unwritable(&cause))
     }
 
-    /// Held until it is dropped. The book itself cannot be locked: it is replaced with every change.
+    /// Takes the lock, which is held until the file is dropped. The trust file itself cannot be locked, because it is replaced.
     fn lock(&self) -> io::Result<fs::File> {
         let path = self.path.with_extension("lock");
         fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
@@ -119,20 +126,22 @@ impl Book {
             .todo("make that folder writable, or name another: export XDG_STATE_HOME=/path/to/a/folder")
     }
 
+    /// Replaces the file atomically.
     fn write(&self) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(folder)?;
-        // Only the owner may read and write it: that is how such files are made.
+        // Temporary files are created with access for their owner only.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         serde_json::to_writer_pretty(&mut file, &self.pages)?;
         writeln!(file)?;
         file.as_file().sync_all()?;
         file.persist(&self.path).map_err(|failed| failed.error)?;
+        // The rename itself has to be durable, too.
         fs::File::open(folder)?.sync_all()
     }
 }
 
-/// The real path. One that is no text is told by its bytes: two of them must never be one project.
+/// The key of a project: its real path. A path that is not UTF-8 is encoded, since two projects must never share a key.
 fn key(root: &Path) -> String {
     let real = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
     match real.to_str() {
@@ -145,10 +154,11 @@ fn key(root: &Path) -> String {
     }
 }
 
-/// Lets a command go on only if everything in `items` is trusted here; asks once if somebody is there.
+/// Fails unless all items are trusted here. The user is asked once, if that is possible.
 pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<(), Complaint> {
     let bundled = bundled_items();
     let mut unknown: Vec<&Item> = Vec::new();
+    // The store is opened only if there is something to look up; many projects need no trust at all.
     for item in items {
         if !bundled.contains(item) && !unknown.contains(&item) {
             unknown.push(item);
@@ -163,6 +173,7 @@ pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<
         return Ok(());
     }
     let masker = context.masker();
+    // The user must not agree to something that is not visible, so this comes before the question.
     if let Some(hidden) = unknown.iter().find(|item| item.hides_something(&masker)) {
         return Err(secret_in(hidden, &masker));
     }
@@ -177,8 +188,8 @@ pub(crate) fn require(context: &Context, root: &Path, items: &[Item]) -> Result<
         .todo(format!("look at them again: {} trust --list", context.progress.program)))
 }
 
-/// What a person typed themselves is a yes, too: the run is pinned to it, and going on with the run must not ask for it.
-/// What stands in their own file or variables will be known from there.
+/// Trusts what the user typed on the command line: the run is pinned to it, and resuming the run must not ask again. What is
+/// in the user's own file or variables is recognised there and not stored.
 pub(crate) fn remember(context: &Context, root: &Path, settings: &Settings) {
     let typed = || -> Result<(), Complaint> {
         let mut items = Item::of(settings);
@@ -190,20 +201,22 @@ pub(crate) fn remember(context: &Context, root: &Path, settings: &Settings) {
         }
         let mut book = Book::open(context)?;
         let masker = context.masker();
+        // A command with a secret is not stored; resuming asks for it, and the user learns where it belongs.
         items.retain(|item| !book.trusts(root, item) && !item.hides_something(&masker));
         if items.is_empty() { Ok(()) } else { book.add(root, &items) }
     };
-    // Without a place to keep it the question comes later, and nothing is lost.
+    // Without a place to store it the question comes when the run is resumed; nothing is lost.
     let _ = typed();
 }
 
-/// What is shown with a mask in it could be any command.
+/// The error for an item that is shown with a mask in it: it could be any command.
 pub(crate) fn secret_in(item: &Item, masker: &Masker) -> Complaint {
     Complaint::usage(format!("the settings contain what looks like a secret: {}", item.shown(masker)))
         .why("What cannot be shown cannot be trusted. Nothing was started.")
         .todo("put it into an environment variable that the agent or the check reads itself")
 }
 
+/// The error for items that the user has not trusted.
 fn refusal(context: &Context, unknown: &[&Item], masker: &Masker) -> Complaint {
     let (what, it) = match unknown.len() {
         1 => ("this project would run a command that you have not trusted".to_string(), "It"),
@@ -217,7 +230,7 @@ fn refusal(context: &Context, unknown: &[&Item], masker: &Masker) -> Complaint {
         .todo(format!("if that is well: {} trust{}", context.progress.program, steps(unknown)))
 }
 
-/// Files are no settings: they have to be named.
+/// The arguments that name files of hooks: they are not settings, so `trust` has to be told about them.
 fn steps(unknown: &[&Item]) -> String {
     let mut steps = String::new();
     for item in unknown {
@@ -231,7 +244,7 @@ fn steps(unknown: &[&Item]) -> String {
     steps
 }
 
-/// Shows the items and asks whether they may run. Only where somebody can answer.
+/// Shows the items and asks whether they may run. Call it only if the user can answer.
 pub(crate) fn ask(items: &[&Item], masker: &Masker) -> Result<bool, Complaint> {
     let mut err = stderr().lock();
     writeln!(err, "[?] This project came with commands that would run with your rights:")?;
@@ -242,6 +255,7 @@ pub(crate) fn ask(items: &[&Item], masker: &Masker) -> Result<bool, Complaint> {
     err.flush()?;
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer)?;
+    // Anything but a clear yes is a no.
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 

@@ -1,7 +1,7 @@
-//! What in the settings, or in a step's front matter, would run something or let a client do more than by itself.
+//! Items that need trust: what in the settings, or in a step's front matter, would run something or give a client more rights.
 //!
-//! Each is one item, shown and trusted by its content. Whether it may run is decided in `trust`; which items came with the
-//! project is known to `settings`.
+//! Each item is shown and trusted by its content. `trust` decides whether it may run; `settings` knows which items came with
+//! the project.
 
 use tribunal_bmad::hooks::{Hook, Hooks};
 use tribunal_core::{
@@ -14,14 +14,14 @@ use tribunal_runner::mask::Masker;
 
 use crate::context::quoted;
 
-/// Something in the settings that would run, or that lets a client do more than by itself.
+/// Something that would run, or that gives a client more rights than it has by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Agent {
         name: String,
         argv: Vec<String>,
     },
-    /// A program in the place of a client's own.
+    /// A program that replaces a client's own.
     Client {
         name: String,
         program: String,
@@ -38,13 +38,14 @@ pub(crate) enum Item {
     Verify {
         command: String,
     },
-    /// What a step's or an agent's file wants run, named by that file.
+    /// A hook that a step's or an agent's file asks for.
     Hook {
         name: String,
         command: String,
     },
 }
 
+/// A right that a client does not have by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Licence {
     Bypass,
@@ -53,19 +54,22 @@ pub(crate) enum Licence {
 }
 
 impl Item {
-    /// All of a run's settings, wherever they came from.
+    /// Collects the items of a run's settings, from all layers.
     pub fn of(settings: &Settings) -> Vec<Item> {
         let mut items: Vec<Item> = Vec::new();
         for agent in settings.agents.iter().chain(&settings.reserves) {
             let name = agent.name.as_str();
+            // Each driver has its own way to run something.
             let of_agent = match &agent.driver {
                 DriverSpec::Command { argv } => {
                     vec![Item::Agent { name: name.to_string(), argv: argv.clone() }]
                 }
+                // Our own player runs scripts; it starts nothing else.
                 DriverSpec::Replay { .. } => Vec::new(),
                 DriverSpec::Client(client) => Item::of_client(name, client),
             };
             for item in of_agent {
+                // The same agent may be in use and in reserve.
                 if !items.contains(&item) {
                     items.push(item);
                 }
@@ -75,7 +79,7 @@ impl Item {
         items
     }
 
-    /// What a file's front matter wants run; the same command at another moment is the same command.
+    /// Collects the items of a file's front matter. The same command at another moment is the same item.
     pub fn of_hooks(file: &str, hooks: &Hooks) -> Vec<Item> {
         let item = |hook: &Hook| Item::Hook { name: file.to_string(), command: hook.command.clone() };
         let mut items: Vec<Item> = Vec::new();
@@ -87,6 +91,7 @@ impl Item {
         items
     }
 
+    /// Collects the items of one client.
     fn of_client(name: &str, client: &ClientSpec) -> Vec<Item> {
         let licence = |what| Item::Licence { name: name.to_string(), what };
         let program = client.program.iter();
@@ -98,6 +103,7 @@ impl Item {
         let bypass = client.bypass.then(|| licence(Licence::Bypass));
         let project = (client.inherit == Inherit::Project).then(|| licence(Licence::ProjectSettings));
         let tools = client.allow.iter().map(|tool| licence(Licence::Tool(tool.clone())));
+        // The user sees the items in this order.
         program.chain(bypass).chain(project).chain(tools).chain(servers).collect()
     }
 
@@ -112,7 +118,7 @@ impl Item {
         }
     }
 
-    /// The agent, the server or the file it belongs to.
+    /// The agent, the server or the file that the item belongs to.
     pub fn name(&self) -> Option<&str> {
         match self {
             Item::Agent { name, .. }
@@ -124,7 +130,7 @@ impl Item {
         }
     }
 
-    /// What would run, as one line without anything that a terminal would obey.
+    /// What would run, as one line without anything that controls a terminal.
     pub fn command(&self) -> String {
         let line = match self {
             Item::Agent { argv, .. } | Item::Server { argv, .. } => {
@@ -137,11 +143,11 @@ impl Item {
         escaped(&line)
     }
 
-    /// The kind, whose it is and the command, without secrets.
+    /// Describes the item with its kind, owner and command, without secrets.
     pub fn shown(&self, masker: &Masker) -> String {
         let command = self.command();
         let command = masker.mask(&command);
-        // Masked apart: an agent that is called `token` must not make a secret of its command.
+        // The name is masked separately: an agent named `token` must not make its command look like a secret.
         let name = |name: &str| masker.mask(&escaped(name)).into_owned();
         match self {
             Item::Agent { name: agent, .. } => format!("agent `{}`: {command}", name(agent)),
@@ -153,18 +159,20 @@ impl Item {
         }
     }
 
-    /// Whether what is shown is not what runs. Nobody can say yes to that.
+    /// Returns whether the shown command is not the whole command. Such an item cannot be trusted.
     pub fn hides_something(&self, masker: &Masker) -> bool {
         let command = self.command();
+        // Any difference means that the masker replaced something.
         masker.mask(&command) != command
     }
 
-    /// Of the kind and the content. A name is no part of it where what runs is the command.
+    /// The hash of kind and content. A name is not part of it where the command alone decides what runs.
     pub fn hash(&self) -> Hash {
         let words;
         let parts: Vec<&str> = match self {
             Item::Agent { argv, .. } | Item::Server { argv, .. } => argv.iter().map(String::as_str).collect(),
             Item::Client { program, .. } => vec![program],
+            // A licence is given to one agent, so here the name counts.
             Item::Licence { name, what } => {
                 words = what.words();
                 vec![name, &words]
@@ -173,7 +181,7 @@ impl Item {
         };
         let mut bytes = self.kind().as_bytes().to_vec();
         for part in parts {
-            // With its length, so that no two lists of words look alike.
+            // Each part is hashed with its length, so that no two lists of words look alike.
             bytes.extend((part.len() as u64).to_le_bytes());
             bytes.extend(part.as_bytes());
         }
@@ -182,7 +190,7 @@ impl Item {
 }
 
 impl Licence {
-    /// What an agent may do with it.
+    /// Describes what the licence allows.
     fn words(&self) -> String {
         match self {
             Licence::Bypass => "work without its own permission checks".to_string(),
@@ -216,7 +224,7 @@ mod tests {
         let hashes = |items: Vec<Item>| items.iter().map(Item::hash).collect::<BTreeSet<_>>();
         assert_eq!(hashes(of("other.md", "make lint")), hashes(vec![a.clone(), lint.clone()]));
         assert!(!hashes(of("step-1.md", "make lint2")).contains(&lint.hash()));
-        // A check of the same words is something else.
+        // A check with the same words is another item.
         assert_ne!(a.hash(), Item::Verify { command: "make a".into() }.hash());
     }
 

@@ -1,4 +1,4 @@
-//! What was typed wrongly, in the form of all our errors. Reading the command line itself is clap's part.
+//! Turns errors of the command line into our own form. Parsing the command line itself is left to clap.
 
 use std::{
     ffi::OsString,
@@ -16,7 +16,7 @@ use crate::{
     documents,
 };
 
-/// What came of a command line that is no command to run: help, the version, or a complaint.
+/// Answers a command line that does not run anything: help, the version, or an error.
 pub(crate) fn answer(error: &Error, typed: &[OsString]) -> Result<u8, Complaint> {
     match error.kind() {
         ErrorKind::DisplayVersion if wants_json(typed) => {
@@ -28,7 +28,7 @@ pub(crate) fn answer(error: &Error, typed: &[OsString]) -> Result<u8, Complaint>
             stdout().flush()?;
             Ok(0)
         }
-        // Whoever types no command at all gets to know which there are.
+        // A user who types no command at all sees which ones there are.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !wants_json(typed) => {
             error.print()?;
             Ok(USAGE)
@@ -37,16 +37,18 @@ pub(crate) fn answer(error: &Error, typed: &[OsString]) -> Result<u8, Complaint>
     }
 }
 
-/// Whether the answer goes to a program. Asked only where the command line could not be read.
+/// Returns whether the answer goes to a program. This is used only if the command line could not be parsed.
+// Behind `--` everything is a file name.
 pub(crate) fn wants_json(typed: &[OsString]) -> bool {
     typed.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
 
-/// The command that was meant, as far as it can be told: `tribunal inspect findings`.
+/// The command that was probably meant, for the hint: `tribunal inspect findings`.
 fn command(typed: &[OsString]) -> String {
     let all = crate::Arguments::command();
     let mut below = &all;
     let mut name = "tribunal".to_string();
+    // Words that are no subcommand, such as values of options, are skipped.
     for word in typed.iter().skip(1).filter_map(|word| word.to_str()) {
         if let Some(found) = below.find_subcommand(word) {
             below = found;
@@ -56,12 +58,14 @@ fn command(typed: &[OsString]) -> String {
     name
 }
 
+/// Builds our error from clap's.
 fn complaint(error: &Error, command: &str) -> Complaint {
     let mut complaint = Complaint::usage(what(error));
     let known = texts(error, ContextKind::ValidValue);
     if !known.is_empty() {
         complaint = complaint.why(format!("There are {}.", known.join(", ")));
     }
+    // Clap suggests similar names under several kinds.
     for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
         if let [near, ..] = texts(error, kind).as_slice() {
             complaint = complaint.todo(format!("did you mean `{near}`?"));
@@ -74,6 +78,7 @@ fn complaint(error: &Error, command: &str) -> Complaint {
     complaint.todo(format!("see what can be typed: {command} --help"))
 }
 
+/// Describes what is wrong, in our words.
 fn what(error: &Error) -> String {
     let first = |kind| texts(error, kind).into_iter().next().unwrap_or_default();
     let argument = first(ContextKind::InvalidArg);
@@ -100,6 +105,7 @@ fn what(error: &Error) -> String {
             let others = texts(error, ContextKind::PriorArg);
             match others.as_slice() {
                 [] => format!("`{argument}` cannot be used like this"),
+                // Clap reports a repeated argument as a conflict with itself.
                 [same] if *same == argument => format!("`{argument}` can be given only once"),
                 others => format!("`{argument}` cannot be used together with `{}`", others.join("`, `")),
             }
@@ -107,7 +113,7 @@ fn what(error: &Error) -> String {
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             "a command is missing".to_string()
         }
-        // Rare ones in clap's own words.
+        // Rare errors keep clap's own words.
         _ => {
             let text = error.to_string();
             text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string()
@@ -115,6 +121,7 @@ fn what(error: &Error) -> String {
     }
 }
 
+/// The texts that clap attached to an error under one kind.
 fn texts(error: &Error, kind: ContextKind) -> Vec<String> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text.clone()],

@@ -1,7 +1,7 @@
-//! What a person sees of a run while it runs, and what they can do to it: which reporter draws, when it is ticked, what keys
-//! and the terminal's signals mean.
+//! Shows a run while it works and handles the user's input: it chooses the reporter, drives its clock, and reacts to keys and
+//! to the terminal's signals.
 //!
-//! How things look is `report`'s business; Ctrl-C is [`crate::running`]'s.
+//! `report` decides how things look; [`crate::engine`] handles Ctrl-C.
 
 use std::{
     cell::{Cell, RefCell},
@@ -26,10 +26,10 @@ use crate::{
     terminal::{self, Keyboard},
 };
 
-/// How often the view looks whether there is something to paint.
+/// How often the live view checks whether there is something to paint.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// What commands that run are told about showing it.
+/// Options of commands that run something. The field's doc comment is its help text.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Progress {
     /// How much is shown while it runs; on a terminal it can be changed with the keys 1 to 4
@@ -42,23 +42,25 @@ fn modes() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(words).map(|word| Mode::parse(&word).unwrap_or_default())
 }
 
+/// The reporter that draws a run.
 enum Shown {
-    /// Line after line, for people or programs.
+    /// Line after line, for users or programs.
     Plain(Box<dyn Reporter>),
     Live(Box<Live<Stderr>>),
-    /// One of several: its lines are told apart, or, for programs, only what is said beside the events.
+    /// One of several runs: labelled lines, or for programs only the notices that are not events.
     Beside {
         lines: Box<Beside<Stderr>>,
         json: Option<JsonLines<Stdout>>,
     },
 }
 
+/// Draws one run and handles its terminal.
 pub(crate) struct View {
     shown: RefCell<Shown>,
     screen: Screen,
-    /// How long the run had been awake at the last entry, and when that was.
+    /// The moment of the last entry and the run's awake time in it. The live clock continues from there.
     clock: Cell<Option<(Instant, u64)>>,
-    /// The terminal is ours.
+    /// Whether we are in the foreground and may paint.
     here: Cell<bool>,
 }
 
@@ -66,6 +68,7 @@ impl View {
     pub fn new(context: &Context, mode: Mode) -> View {
         let screen = context.progress.clone();
         let shown = match terminal::size().filter(|_| context.paintable) {
+            // Programs get events even on a terminal.
             _ if context.json => Shown::Plain(Box::new(JsonLines::new(stdout()))),
             Some((_, rows)) => {
                 let controls = Controls { mode, ..Controls::default() };
@@ -74,13 +77,14 @@ impl View {
             None => Shown::Plain(Box::new(Lines::new(stderr(), screen.clone(), mode))),
         };
         let view = View::of(shown, screen);
+        // A command that was started in the background must not paint over the shell.
         if !terminal::in_foreground() {
             view.leave();
         }
         view
     }
 
-    /// One of several that run at once.
+    /// Draws one of several runs that work at once.
     pub fn beside(context: &Context, mode: Mode, label: Label) -> View {
         let screen = context.progress.clone();
         let lines = Box::new(Beside::new(stderr(), screen.clone(), mode, label));
@@ -92,7 +96,9 @@ impl View {
         View { shown: RefCell::new(shown), screen, clock: Cell::default(), here: Cell::new(true) }
     }
 
+    /// Draws an update of the run.
     pub fn see(&self, seen: &Seen<'_>) {
+        // Past entries set the clock, too, so that a resumed run continues its time.
         if let Seen::Past(entry) | Seen::Entry(entry) = seen {
             self.clock.set(Some((Instant::now(), entry.at.awake_ms)));
         }
@@ -102,6 +108,7 @@ impl View {
             Shown::Live(live) => live.as_mut(),
             Shown::Beside { lines, json } => match (json, seen) {
                 (Some(json), Seen::Past(entry) | Seen::Entry(entry)) => {
+                    // Events name their run themselves, but notices on standard error need its label.
                     lines.meet(&entry.run);
                     json
                 }
@@ -116,6 +123,7 @@ impl View {
             }
             Seen::Entry(entry) => reporter.entry(entry),
             Seen::Progress(progress) => reporter.progress(progress),
+            // Nothing is running, so there is nothing to wait for and nothing to tell.
             Seen::Stopping(0) | Seen::Ending(0) => Ok(()),
             Seen::Stopping(running) => stopping(&mut shown, *running),
             Seen::Ending(running) => notice(&mut shown, &format!("ending {}", count(*running, "agent"))),
@@ -125,11 +133,11 @@ impl View {
             }
             Seen::Waiting => notice(&mut shown, "agents of an earlier start are still ending; waiting"),
         };
-        // A screen that is gone does not stop a run: everything is in the journal.
+        // A screen that is gone must not stop a run: everything is in the journal.
         let _ = drawn;
     }
 
-    /// Why there is no run, or no more of it.
+    /// Shows why there is no run, or why it broke off.
     pub fn complain(&self, complaint: &Complaint) {
         let _ = match &mut *self.shown.borrow_mut() {
             Shown::Beside { lines, .. } => lines.notice(&complaint.to_string()),
@@ -137,11 +145,12 @@ impl View {
         };
     }
 
-    /// Nothing more comes.
+    /// Ends the display: nothing more follows.
     pub fn close(&self) {
         self.live(Live::leave);
     }
 
+    /// Calls `action` with the live reporter, if there is one. Its errors are ignored, since the journal has everything.
     fn live(&self, what: impl FnOnce(&mut Live<Stderr>) -> io::Result<()>) {
         if let Shown::Live(live) = &mut *self.shown.borrow_mut() {
             let _ = what(live);
@@ -152,12 +161,14 @@ impl View {
         matches!(&*self.shown.borrow(), Shown::Live(_))
     }
 
-    /// Keeps the picture moving and does what keys and signals say, as long as the run lasts.
+    /// Keeps the picture moving and reacts to keys and signals, as long as the run lasts. It never returns by itself.
     pub async fn attend(&self, stop: &watch::Sender<Stop>) -> Infallible {
+        // Without a live view there is nothing to attend to, but the caller still waits for this future.
         let (true, Ok(mut signals)) = (self.is_live(), Signals::new()) else { return pending().await };
         let mut keyboard = None;
         self.take_keys(&mut keyboard);
         let mut beat = interval(BEAT);
+        // After a suspension one repaint is enough; missed ticks must not follow in a burst.
         beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             tokio::select! {
@@ -171,6 +182,7 @@ impl View {
                 },
                 _ = signals.resized.recv() => self.resize(),
                 _ = signals.hung_up.recv() => self.hang_up(),
+                // The terminal has to be put back before the shell gets it.
                 _ = signals.stopped.recv() => {
                     self.leave();
                     keyboard.iter().for_each(Keyboard::pause);
@@ -182,17 +194,19 @@ impl View {
         }
     }
 
-    /// A shell need not tell when it takes the terminal or gives it back.
+    /// Repaints if needed, and notices when the shell took the terminal or gave it back: shells do not always send a signal.
     fn beat(&self, keyboard: &mut Option<Keyboard>) {
         if terminal::in_foreground() != self.here.get() {
             self.look_whose_turn(keyboard);
         }
         if let Some((then, awake_ms)) = self.clock.get() {
+            // The run's clock only stands in entries; between them it is estimated from the time that has passed.
             let since = u64::try_from(then.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.live(|live| live.tick(awake_ms.saturating_add(since)));
         }
     }
 
+    /// Suspends or restores the view, depending on who has the terminal.
     fn look_whose_turn(&self, keyboard: &mut Option<Keyboard>) {
         if !terminal::in_foreground() {
             return self.leave();
@@ -200,20 +214,24 @@ impl View {
         self.here.set(true);
         self.live(Live::come_back);
         self.take_keys(keyboard);
+        // The size may have changed while another program had the terminal.
         self.resize();
     }
 
+    /// Leaves the terminal to another program.
     fn leave(&self) {
         self.here.set(false);
         self.live(Live::leave);
     }
 
+    /// Reads keys again, or starts to.
     fn take_keys(&self, keyboard: &mut Option<Keyboard>) {
         match keyboard {
             Some(keyboard) => keyboard.go_on(),
             None => *keyboard = Keyboard::open(),
         }
         let keys = keyboard.is_some();
+        // The footer shows the keys only if they work.
         self.live(|live| live.control(Controls { keys, ..live.controls() }));
     }
 
@@ -224,7 +242,7 @@ impl View {
         }
     }
 
-    /// The terminal is gone; the run is not.
+    /// Stops painting: the terminal is gone, but the run goes on.
     fn hang_up(&self) {
         self.live(|live| {
             live.hang_up();
@@ -232,6 +250,7 @@ impl View {
         });
     }
 
+    /// Carries out a key.
     fn press(&self, key: Key, stop: &watch::Sender<Stop>) {
         self.live(|live| {
             let now = live.controls();
@@ -242,13 +261,14 @@ impl View {
                 Key::Stop => now,
             })
         });
-        // Pressed twice by mistake it must not end what runs: that is Ctrl-C's second meaning alone.
+        // Pressing `s` twice by mistake must not end running agents: only a second Ctrl-C does that.
         if key == Key::Stop && *stop.borrow() == Stop::GoOn {
             stop.send_replace(Stop::Park);
         }
     }
 }
 
+/// Shows that the run is stopping.
 fn stopping(shown: &mut Shown, running: usize) -> io::Result<()> {
     if let Shown::Live(live) = shown {
         live.control(Controls { stopping: true, ..live.controls() })?;
@@ -257,7 +277,7 @@ fn stopping(shown: &mut Shown, running: usize) -> io::Result<()> {
     notice(shown, &format!("stopping: {agents} may finish; Ctrl-C again to end now"))
 }
 
-/// Something about the run's life that is in no journal.
+/// Writes something about the process that is not in the journal.
 fn notice(shown: &mut Shown, text: &str) -> io::Result<()> {
     let text = format!("[i] {text}");
     match shown {
@@ -268,10 +288,12 @@ fn notice(shown: &mut Shown, text: &str) -> io::Result<()> {
 }
 
 fn count(number: usize, noun: &str) -> String {
+    // `process` is the only noun here that needs another plural.
     let ending = if noun.ends_with('s') { "es" } else { "s" };
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}{ending}") }
 }
 
+/// Waits for typed bytes; forever, if there is no keyboard.
 async fn typed(keyboard: &mut Option<Keyboard>) -> Option<Vec<u8>> {
     match keyboard {
         Some(keyboard) => keyboard.typed().await,
@@ -279,7 +301,7 @@ async fn typed(keyboard: &mut Option<Keyboard>) -> Option<Vec<u8>> {
     }
 }
 
-/// What happens to the terminal.
+/// Signals about the terminal.
 struct Signals {
     resized: Signal,
     hung_up: Signal,
@@ -289,6 +311,7 @@ struct Signals {
 
 impl Signals {
     fn new() -> io::Result<Signals> {
+        // Tokio has no names for these two signals.
         let raw = |of: rustix::process::Signal| signal(SignalKind::from_raw(of.as_raw()));
         Ok(Signals {
             resized: signal(SignalKind::window_change())?,
@@ -299,6 +322,7 @@ impl Signals {
     }
 }
 
+/// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Show(Mode),
@@ -307,8 +331,9 @@ enum Key {
     Stop,
 }
 
-/// What was typed at once, as keys. What a key that sends several characters sends, or what was pasted, stops nothing.
+/// Parses bytes that were typed at once. Escape sequences and pasted text must not stop anything.
 fn keys(typed: &[u8]) -> Vec<Key> {
+    // Arrow keys and other special keys send an escape sequence, which may contain our letters.
     if typed.contains(&0x1b) {
         return Vec::new();
     }
@@ -316,6 +341,7 @@ fn keys(typed: &[u8]) -> Vec<Key> {
         digit @ b'1'..=b'4' => Some(Key::Show(Mode::ALL[usize::from(digit - b'1')])),
         b'v' => Some(Key::ShowNext),
         b'?' => Some(Key::Help),
+        // A pasted text may contain an `s`; a single byte was typed.
         b's' if typed.len() == 1 => Some(Key::Stop),
         _ => None,
     };

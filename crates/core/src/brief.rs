@@ -1,7 +1,7 @@
-//! The typed task an agent gets, and its typed answer.
+//! The typed task that an agent gets, and its typed answer.
 //!
-//! A template in `agents` turns a brief into a prompt, the parser there turns text into an answer; here is only what
-//! both sides mean.
+//! A template in `agents` turns a brief into a prompt, and the parser there turns the agent's text into an answer. This
+//! module only defines the meaning of both.
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
@@ -22,7 +22,7 @@ use crate::{
     subject::Subject,
 };
 
-/// How many findings a challenger gets at once.
+/// The most findings that one challenger gets in one task.
 pub const BATCH: usize = 10;
 
 /// What an agent is asked to do.
@@ -31,24 +31,24 @@ pub struct Brief {
     pub role: Role,
     pub subject: Subject,
     pub round: u32,
-    /// A reviewer should find at least so many (0: may find nothing).
+    /// The least number of findings that a reviewer should raise (0: it may raise none).
     pub required: u32,
-    /// What is already known, in a line each; a reviewer need not raise it again.
+    /// The known findings, one line each; a reviewer need not raise them again.
     pub known: Vec<String>,
-    /// What a fixer has to repair.
+    /// The findings that a fixer has to repair.
     pub assigned: Vec<Assigned>,
-    /// What a person told the run.
+    /// What the user told the run.
     pub said: Vec<String>,
     /// What was wrong with the last answer to the same brief.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub correction: String,
-    /// What was fixed since the panel last looked, in a line each.
+    /// What was fixed since the last pass of the panel, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed: Vec<String>,
-    /// What a challenger has to dispute, at most [`BATCH`].
+    /// The findings that a challenger has to dispute, at most [`CHALLENGE_BATCH_SIZE`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disputed: Vec<Disputed>,
-    /// Plain: the template picks one from the text.
+    /// How to go about the task; `Plain` lets the template pick a plan from the text.
     #[serde(default, skip_serializing_if = "Plan::is_plain")]
     pub plan: Plan,
     #[serde(default, skip_serializing_if = "Surroundings::is_empty")]
@@ -56,12 +56,13 @@ pub struct Brief {
 }
 
 impl Brief {
-    /// A brief that asks for nothing special yet.
+    /// Makes a brief whose optional parts are all empty.
     pub fn new(role: Role, subject: Subject, round: u32) -> Brief {
         Brief {
             role,
             subject,
             round,
+            // The parts that only some roles need start empty; the caller fills them.
             required: 0,
             known: Vec::new(),
             assigned: Vec::new(),
@@ -75,19 +76,19 @@ impl Brief {
     }
 }
 
-/// What an agent should know of the place it works in.
+/// What an agent should know about the project it works in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Surroundings {
-    /// Files that Tribunal itself keeps in the project, beside those every template names.
+    /// Files that Tribunal keeps in this project, in addition to those that every template names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_files: Vec<String>,
-    /// What earlier reviews taught, in a line each, the most useful first; templates leave out what has no room.
+    /// Lessons from earlier reviews, one line each, the most useful first; templates leave out what has no room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<String>,
     /// Names of MCP servers the agent may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
-    /// What came of earlier tries in this run.
+    /// The results of earlier attempts in this run.
     #[serde(default, skip_serializing_if = "Context::is_empty")]
     pub context: Context,
 }
@@ -98,7 +99,7 @@ impl Surroundings {
     }
 }
 
-/// One finding as a challenger sees it: what is said, where, and what is shown for it; not by whom.
+/// One finding as a challenger sees it: its claim, its place and its evidence, but not who raised it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Disputed {
     pub id: FindingId,
@@ -133,18 +134,18 @@ pub struct Assigned {
     pub place: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub suggested_fix: String,
-    /// Why the last try did not count.
+    /// The reason why the last attempt did not count; empty if there was none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_try: String,
 }
 
-/// Where the agent works and what may come of it.
+/// Where the agent works, and whether it can write there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "copy", rename_all = "snake_case")]
 pub enum Workplace {
-    /// Reads in the frozen copy that this key made.
+    /// The agent reads the frozen copy that the effect with this key made.
     Frozen { by: Key },
-    /// Writes in a private copy of the project as it is now; the difference becomes a patch.
+    /// The agent writes in a private copy of the current project; the difference becomes a patch.
     Private,
 }
 
@@ -155,16 +156,16 @@ pub struct Task {
     pub brief: Brief,
     pub place: Workplace,
     pub timeout_ms: u64,
-    /// Earlier outputs, given while everything stood as it stands now: a new one that says the same goes in a circle.
+    /// Earlier outputs that were given in the same state. A new output that repeats one of them makes no progress.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recent: Vec<Hash>,
-    /// How much model it is worth; none: whatever the agent takes.
+    /// The size of the model that the task is worth; `None` leaves the choice to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
-    /// What it may cost, where its client can be told: the limits hold between tasks, this one holds within.
+    /// The most that the task may cost, for clients that accept a budget: run limits are only checked between tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Cost>,
-    /// The talk to go on with; none: a new one.
+    /// The session to continue; `None` starts a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<Session>>,
 }
@@ -175,26 +176,27 @@ impl Task {
     }
 }
 
-/// A talk with an agent that its client has kept.
+/// A session with an agent that its client has kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
     pub id: String,
-    /// All that it has used so far: clients count on from there.
+    /// The usage of the whole session so far: clients report running totals.
     pub total: Usage,
-    /// Wall time of the last answer in it.
+    /// The wall time of the last answer in the session.
     pub at_ms: u64,
 }
 
 impl Session {
-    /// Clients forget, and what was said a day ago is about another text.
+    /// Clients drop old sessions, and what was said a day ago is about another text.
     pub const EXPIRES_MS: u64 = 24 * 3_600_000;
 
     pub fn is_fresh(&self, now_ms: u64) -> bool {
+        // A clock that was set back makes the session look new; the client reports an expired session itself.
         now_ms.saturating_sub(self.at_ms) < Session::EXPIRES_MS
     }
 }
 
-/// A finding as a reviewer raised it: a claim, not yet grounded.
+/// A finding as a reviewer raised it: a claim that is not yet grounded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Raised {
     pub severity: Severity,
@@ -212,7 +214,7 @@ pub struct Raised {
     pub suggested_fix: String,
 }
 
-/// What a fixer says of one finding: a claim, not yet a fix.
+/// What a fixer claims about one finding: a claim, not yet a fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     pub id: FindingId,
@@ -221,21 +223,22 @@ pub struct Claim {
     pub note: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub verification: String,
-    /// What the fixer says it changed; the patch is what counts.
+    /// The files that the fixer says it changed; only the patch counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
-    /// The fixer says it put the fix into its own memory.
+    /// The fixer says that it saved the fix to its own memory.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub memory_saved: bool,
 }
 
 impl Claim {
-    /// What is taken to be said by somebody who came back from repairing.
+    /// The claim that stands for a session that came back from repairing.
     pub fn fixed(id: FindingId, note: &str) -> Claim {
+        // The two constructors differ in the status only.
         Claim { said: Said::Fixed, ..Claim::blocked(id, note.into()) }
     }
 
-    /// What is said for a fixer that gets no further.
+    /// The claim of a fixer that cannot repair the finding.
     pub fn blocked(id: FindingId, note: String) -> Claim {
         let (verification, files_modified) = Default::default();
         Claim { id, said: Said::Blocked, note, verification, files_modified, memory_saved: false }
@@ -249,36 +252,36 @@ pub enum Said {
     Blocked,
 }
 
-/// What a challenger says of one finding: an opinion, to be weighed with others.
+/// What a challenger says about one finding: one opinion, to be combined with others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ruling {
     pub id: FindingId,
     #[serde(flatten)]
     pub holds: Holds,
-    /// Why.
+    /// The reason for the verdict.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// The subject's own words that speak against the finding, if the challenger quoted them.
+    /// A quote from the subject that speaks against the finding; empty if the challenger gave none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub counter: String,
 }
 
-/// Whether a finding holds.
+/// Whether a challenger considers a finding valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "holds", rename_all = "snake_case")]
 pub enum Holds {
     Valid,
-    /// Never without counter-evidence: a bare denial is ambiguous.
+    /// Counts only together with counter-evidence: a bare denial is treated as ambiguous.
     Invalid,
     Ambiguous,
 }
 
 words!(Holds { Valid = "valid", Invalid = "invalid", Ambiguous = "ambiguous" });
 
-/// What a party told beside its findings.
+/// What a party reports in addition to its findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Minutes {
-    /// Who spoke.
+    /// The personas that took part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub personas: Vec<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -292,7 +295,7 @@ pub struct Minutes {
 /// The votes on one finding of the same answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ballot {
-    /// Its position in the answer, from 0.
+    /// The position of the finding in the answer, from 0.
     pub finding: usize,
     pub votes: Vec<Vote>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -306,17 +309,19 @@ pub struct Vote {
 }
 
 impl Ballot {
-    /// The highest severity that more than half voted for, or for more than that.
+    /// Returns the highest severity that more than half of the voters gave or exceeded.
     pub fn majority(&self) -> Option<Severity> {
+        // Severities are ordered most severe first, so `<=` counts the votes for this severity or a worse one.
         let agree = |severity: Severity| self.votes.iter().filter(|vote| vote.severity <= severity).count();
         Severity::ALL.into_iter().find(|severity| agree(*severity) * 2 > self.votes.len())
     }
 }
 
 impl Ballot {
-    /// More than half voted for one severity, and nobody wrote down that it saw it otherwise.
+    /// Whether more than half voted for the same severity and no dissent was written down.
     pub fn is_agreed(&self) -> bool {
         let most = Severity::ALL.map(|severity| self.votes.iter().filter(|v| v.severity == severity).count());
+        // A written dissent counts even if the votes agree.
         self.dissent.is_empty() && most.into_iter().max().unwrap_or(0) * 2 > self.votes.len()
     }
 }
@@ -326,17 +331,18 @@ impl Minutes {
         *self == Minutes::default()
     }
 
-    /// Votes may raise a severity, never lower it.
+    /// Raises severities to what the votes say. Votes never lower a severity.
     pub fn raise(&self, raised: &mut [Raised]) {
         for ballot in &self.ballots {
             if let (Some(finding), Some(voted)) = (raised.get_mut(ballot.finding), ballot.majority()) {
+                // The smaller value is the more severe one.
                 finding.severity = finding.severity.min(voted);
             }
         }
     }
 }
 
-/// What a parser made of an agent's text.
+/// What the parser understood of an agent's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Content {
@@ -349,35 +355,35 @@ pub enum Content {
     Rulings {
         rulings: Vec<Ruling>,
     },
-    /// No parser could read it; the message says where it stopped.
+    /// No parser could read the text; the message says where parsing stopped.
     Unreadable {
         message: String,
     },
 }
 
-/// An agent's whole reply.
+/// The complete reply of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentReply {
     #[serde(flatten)]
     pub content: Content,
-    /// What the parser had to overlook.
+    /// What the parser had to ignore, one line each.
     pub remarks: Vec<String>,
     pub usage: Usage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Patch>,
-    /// A party's votes, consensus and dissent.
+    /// The votes, the consensus and the dissent of a party.
     #[serde(default, skip_serializing_if = "Minutes::is_empty")]
     pub minutes: Box<Minutes>,
-    /// The prompt and the output, masked, as blobs.
+    /// The hashes of the masked prompt and the masked output, which are stored as blobs.
     pub prompt: Hash,
     pub output: Hash,
-    /// How much of it one of the task's recent outputs had already said, in thousandths; none: nobody looked.
+    /// How much of the output repeats one of the task's recent outputs, in thousandths; `None` if it was not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u16>,
-    /// What was written past the agent's copy, by it or by somebody else.
+    /// Edits outside the agent's workspace, by the agent or by another process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strayed: Vec<Stray>,
-    /// The talk, if the client kept it.
+    /// The session, if the client kept it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Box<Session>>,
 }

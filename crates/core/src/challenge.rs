@@ -1,20 +1,19 @@
-//! Challenging: which findings are disputed before anybody repairs them, and what the voices come to.
+//! Challenging: which findings are disputed before they are repaired, and what the voices amount to.
 //!
-//! A finding that only one reviewer raised is a claim of one voice, and an absence can always be somewhere else in other
-//! words. Two challengers are asked about it at once, a third where those two do not agree:
+//! A finding that only one reviewer raised has one voice, and an absence can always be somewhere else in other words. Two
+//! challengers are asked about it at once, a third if those two disagree:
 //!
 //! | valid | invalid | ambiguous | ruled |
 //! | --- | --- | --- | --- |
 //! | 2 or 3 | | | valid |
 //! | | 2 or 3 | | invalid: dismissed, with the reason |
-//! | | | 2 or 3 | ambiguous: one severity down, critical asks a person |
+//! | | | 2 or 3 | ambiguous: one severity down, critical asks the user |
 //! | 1 | 1 | 1 | ambiguous |
-//! | 1 | 0 | 0 | valid: nobody else could be heard |
-//! | 0 | 1 | 0 | ambiguous: nobody is dismissed on one voice |
-//! | 0 | 0 | 0 | unheard: it stands as it was raised |
+//! | 1 | 0 | 0 | valid: no other challenger answered |
+//! | 0 | 1 | 0 | ambiguous: one voice alone dismisses nothing |
+//! | 0 | 0 | 0 | unheard: the finding stays as it was raised |
 //!
-//! No single voice settles anything: `docs/decisions.md` has the figures. Asking is the review's business
-//! ([`crate::review`]).
+//! No single voice settles anything: `docs/decisions.md` has the figures. [`crate::review`] asks the challengers.
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
@@ -33,10 +32,10 @@ use crate::{
 
 /// How many challengers are asked at once.
 pub const AT_ONCE: u32 = 2;
-/// How many are heard about one finding, at most.
+/// The most voices about one finding.
 pub const MOST: u32 = 3;
 
-/// What one challenger said of a finding.
+/// What one challenger said about a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Voice {
     pub agent: AgentName,
@@ -44,12 +43,12 @@ pub struct Voice {
     pub holds: Holds,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// The subject's own words that speak against the finding; we found them there.
+    /// A quote from the subject that speaks against the finding and was found there; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub counter: String,
 }
 
-/// What the voices came to.
+/// The result of all voices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ruled {
@@ -58,7 +57,7 @@ pub enum Ruled {
     Ambiguous,
     /// No challenger answered.
     Unheard,
-    /// Nobody was asked: a person has given it another severity.
+    /// No challenger was asked: the user has given it another severity.
     Person,
 }
 
@@ -70,43 +69,46 @@ words!(Ruled {
     Person = "by a person",
 });
 
-/// Whether a new finding is to be disputed. `overlaps`: who joined it showed the same words.
+/// Whether a new finding has to be challenged. `overlaps`: a reviewer that joined it showed the same words.
 pub fn is_due(finding: &Finding, settings: &Settings, overlaps: bool) -> bool {
     if finding.status != Status::Open {
         return false;
     }
     match finding.evidence {
+        // An absence is always challenged: reviewers often overlook the words they miss.
         Evidence::Absence { .. } => true,
         Evidence::Quote { .. } => settings.tier.number() > 0 && !is_corroborated(finding, settings, overlaps),
     }
 }
 
-/// Two raised it who could not have talked each other into it: other providers, or other methods with overlapping quotes.
+/// Whether two independent reviewers raised it: of different providers, or with different methods and overlapping quotes.
 fn is_corroborated(finding: &Finding, settings: &Settings, overlaps: bool) -> bool {
     let Some((first, others)) = finding.raisers.split_first() else { return false };
     let provider = settings.provider(&first.agent);
+    // Two methods of one provider count only with the same evidence: the same model may repeat its own idea.
     let other_method = |other: &Raiser| overlaps && other.role != first.role;
     others.iter().any(|other| other_method(other) || settings.provider(&other.agent) != provider)
 }
 
-/// Nobody more needs to be heard: two agree.
+/// Whether two voices agree, so that no further one is needed.
 pub fn is_settled(voices: &[Voice]) -> bool {
     let two_say = |holds: Holds| voices.iter().filter(|voice| voice.holds == holds).count() > 1;
     two_say(Holds::Valid) || two_say(Holds::Invalid) || two_say(Holds::Ambiguous)
 }
 
-/// The table above.
+/// Decides the result by the table above.
 pub fn rule(voices: &[Voice]) -> Ruled {
     let say = |holds: Holds| voices.iter().filter(|voice| voice.holds == holds).count();
     match (say(Holds::Valid), say(Holds::Invalid), voices.len()) {
         (_, _, 0) => Ruled::Unheard,
         (_, 2.., _) => Ruled::Invalid,
+        // Invalid needs two voices, valid only a majority: dismissing a real issue is worse than repairing a doubtful one.
         (valid, _, all) if valid * 2 > all => Ruled::Valid,
         _ => Ruled::Ambiguous,
     }
 }
 
-/// One severity down. Nothing is below low.
+/// Returns the next lower severity. Low stays low.
 pub fn down(severity: Severity) -> Severity {
     match severity {
         Severity::Critical => Severity::High,
@@ -115,14 +117,14 @@ pub fn down(severity: Severity) -> Severity {
     }
 }
 
-/// What is told of a finding that was refuted: `2 of 3 challengers: it says so in Scope (“…”)`.
+/// Describes why a finding was refuted: `2 of 3 challengers: it says so in Scope (“…”)`.
 pub fn reason(voices: &[Voice], holds: Holds) -> String {
     let with = voices.iter().filter(|voice| voice.holds == holds).count();
     let noun = if voices.len() == 1 { "challenger" } else { "challengers" };
     format!("{with} of {} {noun}{}", voices.len(), words_of(voices, |said| said == holds))
 }
 
-/// What is told of a finding that was left in doubt: `1 valid, 1 invalid, 1 ambiguous: it says so in Scope (“…”)`.
+/// Describes why a finding is in doubt: `1 valid, 1 invalid, 1 ambiguous: it says so in Scope (“…”)`.
 pub fn doubt(voices: &[Voice]) -> String {
     let say = |holds: Holds| (voices.iter().filter(|voice| voice.holds == holds).count(), holds);
     let counts = [Holds::Valid, Holds::Invalid, Holds::Ambiguous].map(say);
@@ -132,8 +134,9 @@ pub fn doubt(voices: &[Voice]) -> String {
     format!("{}{}", counts.join(", "), words_of(voices, |said| said != Holds::Valid))
 }
 
-/// The words of the one to listen to: who shows something for it, else the first.
+/// Quotes the most convincing voice: the first that gave evidence, else the first.
 fn words_of(voices: &[Voice], with: impl Fn(Holds) -> bool) -> String {
+    // A voice with a quote from the subject is worth more than one with an opinion.
     let with = || voices.iter().filter(|voice| with(voice.holds));
     let Some(voice) = with().find(|voice| !voice.counter.is_empty()).or_else(|| with().next()) else {
         return String::new();
@@ -146,8 +149,9 @@ fn words_of(voices: &[Voice], with: impl Fn(Holds) -> bool) -> String {
     format!(": {}{counter}", cut(note, 300))
 }
 
-/// What challengers brought about, in the words of the finding's history. None: it was upheld, or nobody disputed it.
+/// Returns the note of the step that challengers caused; `None` if the finding was upheld or never challenged.
 pub fn told(finding: &Finding) -> Option<&str> {
+    // The cause decides, never the note: an agent could write a note that looks like this.
     finding.history.iter().find(|step| step.cause.is_by_challengers()).map(|step| step.note.as_str())
 }
 
@@ -197,7 +201,7 @@ mod tests {
     /// Chances in thousandths that a challenger says valid, invalid, ambiguous.
     type Chances = [u64; 3];
 
-    /// How often, in a thousand million, the voices come to each ruling, each asked only as long as it has to be.
+    /// Returns how often in a thousand million cases the voices lead to this result, with no more voices than needed.
     fn odds(chances: Chances, ruled: Ruled) -> u64 {
         fn go(said: &mut Vec<Holds>, chances: Chances, weight: u64, ruled: Ruled) -> u64 {
             let heard = voices(said);
@@ -220,7 +224,8 @@ mod tests {
     fn with_challengers_as_good_as_expected_the_rule_keeps_false_findings_from_fixers_and_true_ones_in() {
         let about_false = [100, 800, 100];
         let about_true = [850, 50, 100];
-        // Of plausible false findings so many are not dismissed; they are two of five false ones, the others are ungrounded.
+        // The share of plausible false findings that are not dismissed. They are two of five false findings; the others are
+        // ungrounded.
         let survive = 1_000_000_000 - odds(about_false, Ruled::Invalid);
         assert_eq!(survive * 2 / 5 / 1_000_000, 41, "in thousandths of all false findings; 50 are allowed");
         assert_eq!(odds(about_true, Ruled::Invalid) / 100_000, 72, "in ten thousandths; 200 are allowed");
@@ -258,7 +263,7 @@ mod tests {
         assert_eq!(told_of(&[raised.clone(), refuted]), Some("2 of 3".into()));
         let ungrounded = (dismissed(Dismissal::Ungrounded), Cause::Ungrounded, "not there");
         assert_eq!(told_of(&[ungrounded]), None);
-        // The words of a fixer are not those of challengers.
+        // A note of a fixer does not count, even if it has the same words.
         let blocked =
             (Status::Blocked { decision: crate::ids::DecisionId::new("D1") }, Cause::FixerBlocked, doubt.2);
         assert_eq!(told_of(&[raised, blocked, fixed]), None);

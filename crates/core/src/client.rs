@@ -1,6 +1,6 @@
-//! What is known of a coding client before it is started: which program, which models, what it may use and what it does.
+//! The configuration of a coding client: which program, which models, what it may use and what it does.
 //!
-//! Here is only what was set. Which clients there are, and which flag says so to which of them, is `agents`' business.
+//! This module only has what was configured. `agents` knows which clients exist and which flags they understand.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
@@ -13,28 +13,28 @@ use crate::{
     level::{Role, words},
 };
 
-/// Which client of a vendor is to be run, and how.
+/// Which client of a vendor to run, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientSpec {
-    /// Text may name a client that this build does not have; whoever starts one looks it up.
+    /// The id may name a client that this build does not have; the code that starts it looks it up.
     pub client: ClientId,
-    /// Another program than the client's own name on the path.
+    /// A program to run instead of the client's own name on the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// For every task, whatever its size.
+    /// The model for every task, regardless of its size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Models::is_empty")]
     pub models: Models,
     #[serde(default, skip_serializing_if = "Inherit::is_default")]
     pub inherit: Inherit,
-    /// Writers work without the client's own permission checks.
+    /// Agents that write run without the client's own permission checks.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub bypass: bool,
-    /// Every task in a session of its own.
+    /// Every task runs in a new session.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub fresh: bool,
-    /// Tools it may use beyond those a task needs, in the client's own words.
+    /// Tools that it may use beyond those that a task needs, in the client's notation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -42,7 +42,7 @@ pub struct ClientSpec {
 }
 
 impl ClientSpec {
-    /// The client as it is where nothing was set for it.
+    /// Makes the configuration of a client for which nothing was set.
     pub fn new(client: impl Into<String>) -> ClientSpec {
         ClientSpec {
             client: ClientId::new(client),
@@ -58,7 +58,7 @@ impl ClientSpec {
     }
 }
 
-/// A model for each size of task; none: the client's own choice.
+/// A model for each size of task; `None` leaves the choice to the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Models {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,6 +76,7 @@ impl Models {
 
     pub fn of(&self, size: Size) -> Option<&str> {
         match size {
+            // No fallback to another size: the client's own default is better than a wrong size.
             Size::Small => self.small.as_deref(),
             Size::Medium => self.medium.as_deref(),
             Size::Large => self.large.as_deref(),
@@ -83,16 +84,16 @@ impl Models {
     }
 }
 
-/// What of the person's own settings a client sees. Hooks run in none of these.
+/// Which of the user's settings a client sees. Hooks run in none of these modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Inherit {
-    /// Only how it signs in.
+    /// The client only sees how it signs in.
     Nothing,
-    /// The person's own settings, not those that came with the project.
+    /// The user's own settings, without those that came with the project.
     #[default]
     User,
-    /// The project's, too.
+    /// The settings of the project as well.
     Project,
 }
 
@@ -112,7 +113,7 @@ pub struct Server {
     pub argv: Vec<String>,
 }
 
-/// How much model a task is worth.
+/// The size of the model that a task is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Size {
@@ -123,7 +124,7 @@ pub enum Size {
 
 words!(Size { Small = "small", Medium = "medium", Large = "large" });
 
-/// What kind of work a task is: people set agents and models by these.
+/// The kind of work that a task is. Users configure agents and models by these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Job {
@@ -137,29 +138,30 @@ words!(Job { Review = "review", Fix = "fix" });
 
 impl Job {
     pub fn of(role: Role) -> Job {
+        // Every role but the fixer only reads.
         if role == Role::Fixer { Job::Fix } else { Job::Review }
     }
 }
 
-/// What an agent does of one job.
+/// How an agent takes part in one kind of job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Duty {
     #[serde(default)]
     pub part: Part,
-    /// Another model than the agent's own.
+    /// A model to use instead of the agent's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// When an agent is asked.
+/// When an agent is asked to do a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     #[default]
     Takes,
-    /// Only when those who take it cannot.
+    /// Only when the agents that take the job cannot.
     StandsBy,
-    /// Only when those who stand by cannot either.
+    /// Only when the agents that stand by cannot either.
     StandsBehind,
     Never,
 }

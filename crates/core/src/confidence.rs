@@ -1,10 +1,11 @@
 //! Confidence: how much speaks for a text, 0 to 100, calculated from signals and never assigned by an agent.
 //!
-//! `docs/confidence.md` has the rules as a table; it is the oracle of `tests/core/confidence.rs`. All is counted in whole
-//! numbers and rounded once, half up, so that every machine gets the same score and what is shown is what is compared.
+//! `docs/confidence.md` has the rules as a table; it is the oracle of `tests/core/confidence.rs`. Everything is calculated
+//! in integers and rounded once, half up, so that every machine gets the same score and the displayed score is the compared
+//! one.
 //!
-//! Not here: where signals come from (a review's are gathered in [`crate::review`]), what a gate or a menu makes of the
-//! score, and thresholds learned from what people decided.
+//! Not here: where signals come from (those of a review are collected in [`crate::review`]), what a gate or a menu makes of
+//! the score, and thresholds learned from the user's decisions.
 
 use alloc::{
     format,
@@ -22,7 +23,7 @@ use crate::{
     level::{Tier, words},
 };
 
-/// Who can be asked about a text.
+/// The sources of signals about a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -35,10 +36,10 @@ pub enum Source {
 words!(Source { Validation = "validation", Memory = "memory", Reviewers = "reviewers", Party = "party" });
 
 impl Source {
-    /// In the order in which they are shown.
+    /// All sources, in the order in which they are shown.
     pub const ALL: [Source; 4] = [Source::Validation, Source::Memory, Source::Reviewers, Source::Party];
 
-    /// Points it can give.
+    /// Returns the most points that the source can give.
     pub fn maximum(self) -> u32 {
         match self {
             Source::Validation => 35,
@@ -47,7 +48,7 @@ impl Source {
         }
     }
 
-    /// The best score it can bring about when nobody else says anything.
+    /// Returns the best score that the source can lead to if no other source says anything.
     fn alone(self) -> u32 {
         match self {
             Source::Validation => 60,
@@ -56,20 +57,20 @@ impl Source {
     }
 }
 
-/// What came of asking one source.
+/// The signal of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Signal<T> {
     Consulted(T),
     #[default]
     NotConsulted,
-    /// Asked, and it had nothing to say on this.
+    /// The source was asked and had nothing to say about this text.
     Nothing,
     Unreachable,
-    /// It said something that cannot be read: what was wrong with it.
+    /// The answer could not be read; the text says what was wrong with it.
     Malformed(String),
 }
 
-/// A validation gives a verdict, or counts errors.
+/// The result of a validation: a verdict, or a number of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validation {
     Pass,
@@ -90,7 +91,7 @@ impl Validation {
     }
 }
 
-/// How well what is remembered fits.
+/// How well a remembered case fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     Exact,
@@ -99,7 +100,7 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// From a memory's own measure, 0 to 1. Below 0.50 it has nothing.
+    /// Converts a memory's own similarity, 0 to 1. Below 0.50 it has nothing to say.
     pub fn by_similarity(similarity: f64) -> Signal<Memory> {
         match similarity {
             s if !(0.0..=1.0).contains(&s) => Signal::Malformed(format!("a similarity of {s}")),
@@ -118,7 +119,7 @@ impl Memory {
     }
 }
 
-/// How many of those who answered are content with the text.
+/// How many of the reviewers that answered are content with the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reviewers {
     pub content: u32,
@@ -131,6 +132,7 @@ impl Reviewers {
         match (content, answered) {
             (_, 0) => Err(Impossible(self)),
             _ if content > answered => Err(Impossible(self)),
+            // One content reviewer alone proves little.
             (1, 1) => Ok(10),
             _ if content == answered => Ok(25),
             _ if self.are_split() => Ok(5),
@@ -138,13 +140,13 @@ impl Reviewers {
         }
     }
 
-    /// Half of them or more are not content.
+    /// Whether half of them or more are not content.
     fn are_split(self) -> bool {
         self.content <= self.answered.saturating_sub(self.content)
     }
 }
 
-/// What a party session came to.
+/// How far a party agreed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
     Consensus,
@@ -153,7 +155,7 @@ pub enum Party {
 }
 
 impl Party {
-    /// From what a session wrote down: votes first, else its own summary. None: it says neither.
+    /// Derives the agreement from the minutes: from the votes, else from the summary. `None` if they have neither.
     pub fn of(minutes: &Minutes) -> Option<Party> {
         let ballots = || minutes.ballots.iter().filter(|ballot| !ballot.votes.is_empty());
         if ballots().next().is_none() {
@@ -164,6 +166,7 @@ impl Party {
                 (true, false) => Some(Party::NoConsensus),
             };
         }
+        // Votes are stronger than the party's own summary.
         let agreed = ballots().filter(|ballot| ballot.is_agreed()).count();
         Some(match ballots().count() {
             all if agreed == all && minutes.dissent.is_empty() => Party::Consensus,
@@ -181,7 +184,7 @@ impl Party {
     }
 }
 
-/// All that is known about a text at one moment.
+/// All signals about a text at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Signals {
     pub validation: Signal<Validation>,
@@ -190,23 +193,23 @@ pub struct Signals {
     pub party: Signal<Party>,
 }
 
-/// Signals that cannot be: a bug of whoever gathered them.
+/// Signals that contradict themselves: a bug of the code that collected them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the confidence cannot be calculated: {} of {} reviewers are said to be content", .0.content, .0.answered)]
 pub struct Impossible(pub Reviewers);
 
-/// The result, with all that it was made of.
+/// The result with everything that it was calculated from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Confidence {
-    /// 0 to 100, before the tier's adjustment: what levels use.
+    /// 0 to 100, without the tier's deduction; levels use this score.
     pub score: u32,
-    /// Of the score for gates: how much a person is shown there.
+    /// The band of the score for gates: how much the user is shown there.
     pub band: Band,
-    /// One a source, in the order of [`Source::ALL`]; none when it could not be calculated.
+    /// One share for each source, in the order of [`SignalSource::ALL`]; empty if the score could not be calculated.
     pub shares: Vec<Share>,
     /// What the tier adds for gates and menus: 0 or less.
     pub adjustment: i32,
-    /// The score with its adjustment, 0 at least.
+    /// The score with the tier's deduction, at least 0.
     pub for_gates: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edge: Option<Edge>,
@@ -218,7 +221,7 @@ pub struct Confidence {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     pub source: Source,
-    /// Its maximum.
+    /// The most points that the source can give.
     pub of: u32,
     #[serde(flatten)]
     pub heard: Heard,
@@ -233,13 +236,13 @@ pub enum Heard {
     NotConsulted,
     Nothing,
     Unreachable,
-    /// Counts 0 of its maximum.
+    /// Counts as 0 of its maximum.
     Malformed {
         why: String,
     },
 }
 
-/// How much a person is shown at a gate.
+/// How much the user is shown at a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {
@@ -260,7 +263,7 @@ impl Band {
     }
 }
 
-/// What was special about the signals; of several, the one that stands first here.
+/// What was special about the signals; of several, the one that is listed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Edge {
@@ -285,12 +288,12 @@ words!(Edge {
     Malformed = "a malformed signal",
 });
 
-/// Who has to look before a gate may use the score.
+/// Whether the user has to look before a gate may use the score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
     Nobody,
     Person,
-    /// Nothing goes on by itself.
+    /// Nothing continues automatically.
     Halt,
 }
 
@@ -310,16 +313,19 @@ pub fn calculate(signals: &Signals, tier: Tier) -> Result<Confidence, Impossible
     let sum: u32 = counted().map(|(_, points)| points).sum();
     let most: u32 = shares.iter().filter(|share| share.applies()).map(|share| share.of).sum();
     if most == 0 {
+        // Without any signal the score is fixed: it must be neither high nor zero.
         return Ok(Confidence::new(25, tier).with(shares, Some(Edge::NoSignal), false));
     }
     let plain = part_of(sum, most, 100);
     let mut score = plain;
     let mut edge = shares.iter().any(Share::is_malformed).then_some(Edge::Malformed);
     let mut sources = counted();
+    // A single source is capped, however good its answer is.
     if let (Some((source, points)), None) = (sources.next(), sources.next()) {
         score = score.min(part_of(points, source.maximum(), source.alone()));
         edge = Some(Edge::OneSource);
     }
+    // Conflicts come last: they override the caveats above.
     if let Some((conflict, settle)) = signals.conflict() {
         score = settle(score);
         edge = Some(conflict);
@@ -327,7 +333,7 @@ pub fn calculate(signals: &Signals, tier: Tier) -> Result<Confidence, Impossible
     Ok(Confidence::new(score, tier).with(shares, edge, score < plain))
 }
 
-/// `part / whole x scale`, rounded half up.
+/// Calculates `part / whole x scale`, rounded half up.
 fn part_of(part: u32, whole: u32, scale: u32) -> u32 {
     (2 * part * scale + whole) / (2 * whole)
 }
@@ -378,10 +384,11 @@ impl Signals {
         shares.into_iter().collect()
     }
 
-    /// Sources that contradict each other, and what then becomes of the score.
+    /// Finds sources that contradict each other, with what then becomes of the score.
     fn conflict(&self) -> Option<(Edge, Settle)> {
         let validation = self.validation.said();
         let known_fix = validation == Some(Validation::Fail) && self.memory.said() == Some(Memory::Exact);
+        // Counting errors and finding none is the same as a pass.
         let passed = matches!(validation, Some(Validation::Pass | Validation::Errors(0)));
         let split = self.reviewers.said().is_some_and(Reviewers::are_split);
         match self.party.said() {
@@ -406,12 +413,12 @@ impl Share {
         matches!(self.heard, Heard::Malformed { .. })
     }
 
-    /// Its maximum is part of the whole.
+    /// Whether the maximum of the source counts towards the total.
     fn applies(&self) -> bool {
         self.points().is_some() || self.is_malformed()
     }
 
-    /// Why it did not count.
+    /// Returns why the source did not count.
     fn left_out(&self) -> &'static str {
         match self.heard {
             Heard::Counted { .. } => "",
@@ -431,6 +438,7 @@ impl Confidence {
             score,
             band: Band::of(for_gates),
             shares: Vec::new(),
+            // The deduction is shown as a negative number.
             adjustment: -less.cast_signed(),
             for_gates,
             edge: None,
@@ -442,7 +450,7 @@ impl Confidence {
         Confidence { shares, edge, capped, ..self }
     }
 
-    /// What holds when the calculation failed: 30, and 25 if the last one had failed as well.
+    /// Returns the score after a failed calculation: 30, or 25 if the previous one had failed as well.
     pub fn miscalculated(tier: Tier, last: Option<&Confidence>) -> Confidence {
         let failed = [Some(Edge::Miscalculated), Some(Edge::MiscalculatedTwice)];
         let (score, edge) = match last {
@@ -452,7 +460,7 @@ impl Confidence {
         Confidence::new(score, tier).with(Vec::new(), Some(edge), false)
     }
 
-    /// What counted: `validation 35/35, reviewers 15/25`, and what was special.
+    /// Describes what counted: `validation 35/35, reviewers 15/25`, and what was special.
     pub fn counted(&self) -> String {
         let shares = self.shares.iter();
         let counted =
@@ -464,7 +472,7 @@ impl Confidence {
         parts.join("; ")
     }
 
-    /// [`Confidence::counted`], and who did not count: `…; memory, party not consulted`.
+    /// Adds to [`Confidence::describe_counted`] the sources that did not count: `…; memory, party not consulted`.
     pub fn parts(&self) -> String {
         let mut parts = vec![self.counted()];
         for why in ["malformed", "unreachable", "had nothing", "not consulted"] {

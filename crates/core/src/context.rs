@@ -1,14 +1,14 @@
-//! What came of earlier tries, for the next one: the layers of a run's memory of itself.
+//! The results of earlier attempts in a run, for the next prompt, in layers.
 //!
 //! | layer | kept | shown |
 //! | --- | --- | --- |
-//! | stable: where the run stands | | always, never shortened away |
+//! | stable: the progress of the run | | always, never shortened away |
 //! | outputs: what agents answered | the last 5, of 500 characters each | the last 3 |
 //! | successes: what worked | the last 3 | all |
 //! | errors: what did not | the last 5 | the last 2 |
 //!
-//! Shown in this order within a number of characters; what does not fit goes least valuable first (the oldest output, the
-//! oldest success, the older error), and that something was left out is said.
+//! The layers are shown in this order within a number of characters. What does not fit is dropped, least valuable first (the
+//! oldest output, the oldest success, the older error), with a note that something was left out.
 
 use alloc::{
     format,
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{cut, fold_line};
 
-/// What the layers take together, in characters.
+/// The most characters of all layers together.
 pub const MOST_CHARS: usize = 3_000;
 const OUTPUT_CHARS: usize = 500;
 const OUTPUTS: Kept = Kept { kept: 5, shown: 3 };
@@ -64,8 +64,9 @@ impl Context {
         keep(&mut self.errors, why, &ERRORS);
     }
 
-    /// As text of at most so many characters; the stable layer is shortened last, and never to nothing.
+    /// Renders at most so many characters; the stable layer is shortened last, and never to nothing.
     pub fn render(&self, most: usize) -> String {
+        // Only the newest items of each layer are candidates.
         let mut outputs = last(&self.outputs, OUTPUTS.shown);
         let mut successes = last(&self.successes, SUCCESSES.shown);
         let mut errors = last(&self.errors, ERRORS.shown);
@@ -82,8 +83,10 @@ impl Context {
             if cut_off {
                 text.push_str(LEFT_OUT);
             }
+            // The least valuable layer with items loses its oldest one in each pass.
             let Some(least) = [&mut outputs, &mut successes, &mut errors].into_iter().find(|l| !l.is_empty())
             else {
+                // Only the stable layer is left, so it is cut; one character is reserved for the ellipsis.
                 return cut(text.trim_end(), most.max(1) - 1);
             };
             if text.chars().count() <= most {
@@ -96,7 +99,9 @@ impl Context {
 }
 
 fn keep(layer: &mut Vec<String>, text: &str, of: &Kept) {
+    // One line of limited length: the text comes from an agent.
     layer.push(cut(&fold_line(text), OUTPUT_CHARS - 1));
+    // Only one item was added, so at most one has to go.
     if layer.len() > of.kept {
         layer.remove(0);
     }

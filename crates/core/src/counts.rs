@@ -8,15 +8,15 @@ use crate::finding::{Finding, Severity, Status};
 /// Findings by status, and the open ones by severity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
-    /// Without the dismissed ones.
+    /// All findings except the dismissed ones.
     pub total: u32,
-    /// Open or in a fixer's hands.
+    /// Findings that are open or assigned to a fixer.
     pub open: u32,
     pub fixed: u32,
     pub blocked: u32,
     pub deferred: u32,
     pub dismissed: u32,
-    /// All but the dismissed, by severity.
+    /// All findings except the dismissed ones, by severity.
     pub by_severity: BySeverity,
     pub open_by_severity: BySeverity,
 }
@@ -56,9 +56,11 @@ impl Counts {
         for finding in findings {
             match finding.status {
                 Status::Dismissed { .. } => {
+                    // Dismissed findings are no issues, so they count in no total.
                     counts.dismissed += 1;
                     continue;
                 }
+                // An assigned finding is still to be fixed, so it counts as open.
                 Status::Open | Status::Assigned => {
                     counts.open += 1;
                     counts.open_by_severity.count(finding.severity);

@@ -1,4 +1,4 @@
-//! A question that only a person answers. It waits in the journal, not in a process.
+//! A question that only the user can answer. It waits in the journal, not in a process.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
@@ -12,7 +12,7 @@ use crate::{
     level::words,
 };
 
-/// What a decision is about, which also says what its answers mean.
+/// What a decision is about. This also defines what its answers mean.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum About {
@@ -20,45 +20,48 @@ pub enum About {
     Blocked { finding: FindingId },
     /// Challengers could not agree on this critical finding.
     Disputed { finding: FindingId },
-    /// A patch waits for a person's yes.
+    /// A patch waits for the user's approval.
     Patch {
         by: Key,
         patch: Hash,
-        /// The difference as people read it, masked, as a blob.
+        /// The masked difference for users, as a blob.
         diff: Hash,
         findings: Vec<FindingId>,
     },
     /// Files changed while agents were at work, and not by a landing.
     Strayed { strays: Vec<Stray> },
-    /// A session that a person has open was to repair these.
+    /// The user's session was to repair these.
     Session { findings: Vec<FindingId> },
-    /// A loop in a session was let go before it was done.
+    /// A loop in a session was released before it was done.
     Loop,
-    /// A limit ended the run with work left.
+    /// A limit ended the run before all work was done.
     Limit,
-    /// Nothing is left to do, but the confidence is below what was asked for.
+    /// All findings are settled, but the confidence is below the target.
     Confidence,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
-    /// What a person types.
+    /// The text that the user types.
     pub key: ChoiceKey,
     pub label: String,
 }
 
-/// The answers that decisions offer, in the words that people type.
+/// The answers that decisions offer, as the user types them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceKey {
+    // For findings and patches.
     Retry,
     Uphold,
     Approve,
     Reject,
     Dismiss,
     Defer,
+    // For stray edits.
     Keep,
     Restore,
+    // For sessions, limits and the confidence.
     Fixers,
     Accept,
     More,
@@ -97,6 +100,7 @@ impl ChoiceKey {
     ];
 
     pub fn parse(text: &str) -> Option<ChoiceKey> {
+        // Exact match only: an answer decides about the run, so it must not be guessed.
         ChoiceKey::ALL.into_iter().find(|key| key.as_str() == text)
     }
 }
@@ -113,7 +117,7 @@ pub struct Decision {
     pub answer: Option<Answer>,
 }
 
-/// What a person said.
+/// The user's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     pub choice: String,
@@ -121,12 +125,13 @@ pub struct Answer {
     pub note: String,
 }
 
-/// What stands for an answer where the question was withdrawn. No decision offers it, so nobody can choose it.
+/// Replaces the answer of a withdrawn question. No decision offers this choice, so the user cannot choose it.
 const WITHDRAWN: &str = "withdrawn";
 
 impl Answer {
-    /// Nobody needs to answer any more.
+    /// Makes the answer of a question that was withdrawn.
     pub fn withdrawn(note: impl Into<String>) -> Answer {
+        // The choice is plain text in the journal, so that journals with choices of other builds stay readable.
         Answer { choice: WITHDRAWN.into(), note: note.into() }
     }
 
@@ -134,7 +139,7 @@ impl Answer {
         self.choice == WITHDRAWN
     }
 
-    /// What was chosen; none: nothing that any decision offers.
+    /// Returns the choice; `None` if it is not one that decisions offer.
     pub fn key(&self) -> Option<ChoiceKey> {
         ChoiceKey::parse(&self.choice)
     }
@@ -166,6 +171,7 @@ impl Decision {
         Decision {
             id,
             about: About::Disputed { finding },
+            // Whether an issue is real is a question about the product, not about the code.
             owner: "product owner".into(),
             question,
             choices,
@@ -173,7 +179,7 @@ impl Decision {
         }
     }
 
-    /// `by`: the task that made it.
+    /// Asks whether a patch may land. `by` is the key of the task that made it.
     pub fn patch(
         id: DecisionId,
         by: &Key,
@@ -187,6 +193,7 @@ impl Decision {
             (ChoiceKey::Dismiss, "there is no issue"),
             (ChoiceKey::Defer, "there is one, but not now"),
         ]);
+        // The hash fixes the exact patch: a later change of the workspace needs a new question.
         let about =
             About::Patch { by: by.clone(), patch: patch.hash.clone(), diff: patch.diff.clone(), findings };
         Decision { id, about, owner: "whoever set approve: each".into(), question, choices, answer: None }
@@ -195,7 +202,7 @@ impl Decision {
     pub fn strayed(id: DecisionId, strays: Vec<Stray>, question: String) -> Decision {
         let keep = (ChoiceKey::Keep, "it was you, or it is fine as it is");
         let restore = (ChoiceKey::Restore, "put back what was there; what is there now is kept aside");
-        // Nothing is offered that cannot be done.
+        // Restoring is offered only if at least one previous content was kept.
         let choices = match strays.iter().any(|stray| stray.kept) {
             true => choices(&[keep, restore]),
             false => choices(&[keep]),
@@ -230,6 +237,7 @@ impl Decision {
 
     pub fn of_loop(id: DecisionId, question: String) -> Decision {
         let choices = choices(&[
+            // The loop itself is not part of a review, so its answers only concern the session.
             (ChoiceKey::More, "let it go on in its session, as often again"),
             (ChoiceKey::End, "leave it as it is"),
         ]);
@@ -253,6 +261,7 @@ impl Decision {
     }
 
     pub fn allows(&self, choice: &str) -> bool {
+        // Compared as text, because an answer may come from a file that the user edited.
         self.choices.iter().any(|offered| offered.key.as_str() == choice)
     }
 }

@@ -1,13 +1,13 @@
-//! The replay rule, in one place: what was asked, what was recorded, what is delivered next.
+//! The replay rule in one place: what was requested, what was recorded, and what is delivered next.
 //!
-//! A host opens a desk with a run's history, lets the workflow take its turns over it and does what each turn asks:
-//! record the drafts, then perform the asks, then deliver one reply, then the next turn. Because replies reach the
-//! workflow one at a time and it is polled in between, what it asks for depends only on the *order* of the replies, and
-//! that order is the journal. A run that is replayed therefore asks for exactly what it asked before; if it does not, the
-//! desk says so with a [`Divergence`] and never guesses.
+//! A host opens a [`Replayer`] with the history of a run, polls the workflow over it and does what each poll asks for: it
+//! records the drafts, performs the effects, delivers one reply, and polls again. Replies reach the workflow one at a time
+//! and it is polled in between, so its requests depend only on the *order* of the replies, and that order is the journal.
+//! A replayed run therefore requests exactly what it requested before; if it does not, the replayer reports a
+//! [`ReplayDivergence`] and never guesses.
 //!
-//! The desk records nothing and performs nothing: that is the host's part. It is shared by the embedded host in `runner`
-//! and by the scripted and random ones in `testkit`, so that tests prove the rule on the code that ships.
+//! The replayer records nothing and performs nothing: hosts do that. The embedded host in `runner` and the scripted and
+//! random hosts in `testkit` share it, so that tests prove the rule on the code that ships.
 
 use alloc::{
     boxed::Box,
@@ -33,7 +33,7 @@ use crate::{
     stamp::Stamp,
 };
 
-/// A replay that does not ask for what was recorded. Always a bug or a journal of another build; never papered over.
+/// A replay that does not request what was recorded. This is always a bug, or a journal of another build.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Divergence {
     #[error("the journal has `{recorded}` where this build asks for `{asked}`")]
@@ -52,7 +52,7 @@ pub enum Divergence {
     Unwritable { key: Key, cause: String },
 }
 
-/// What of a journal matters for going on: the state at the last boundary and all that came after.
+/// The part of a journal that a resumed run needs: the state at the last boundary and every entry after it.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub state: Option<serde_json::Value>,
@@ -73,9 +73,10 @@ impl History {
                 | Event::SettingsChanged { .. }
                 | Event::RunParked(_)
                 | Event::RunFinished(_)
-                // Not the workflow's: hooks write these while it waits.
+                // Hooks write session events while the workflow waits; the workflow itself never emits them.
                 | Event::Session(_) => {}
                 Event::Boundary { state, stretch, .. } => {
+                    // A boundary makes everything before it irrelevant: the resumed workflow starts from its state.
                     history =
                         History { state: Some(state), stretch: stretch + 1, now: at, ..History::default() };
                 }
@@ -87,20 +88,20 @@ impl History {
     }
 }
 
-/// An effect to perform.
+/// An effect that the host has to perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     pub key: Key,
     pub effect: Effect,
-    /// It was under way when an earlier life of the run ended: look before doing it again.
+    /// The effect was under way when the process last ended, so its results may already exist.
     pub again: bool,
 }
 
-/// What a turn of the workflow came to.
+/// What polling the workflow led to.
 #[derive(Debug)]
 pub enum Turn<T> {
-    /// Record the drafts, then perform the asks. A boundary can only be the last draft: drain before recording it, then
-    /// call [`Desk::crossed`].
+    /// The host records the drafts and then performs the effects. A boundary can only be the last draft: the host drains all
+    /// running effects before it records one, and then calls [`Replayer::begin_next_stretch`].
     Waiting {
         drafts: Vec<Draft>,
         asks: Vec<Ask>,
@@ -121,7 +122,7 @@ pub struct Desk {
 #[derive(Debug)]
 struct Inner {
     stretch: u32,
-    /// How often each note was made in this stretch.
+    /// How often each note was made in this stretch; the count is part of its id.
     notes: BTreeMap<String, u32>,
     slots: BTreeMap<Key, Slot>,
     outs: VecDeque<Draft>,
@@ -136,7 +137,7 @@ struct Inner {
 #[derive(Debug)]
 struct Slot {
     kind: EffectKind,
-    /// Taken when the host is told to perform it.
+    /// The effect, until it is handed to the host.
     effect: Option<Effect>,
     recorded: bool,
     reply: Option<Reply>,
@@ -162,16 +163,19 @@ impl Desk {
 
     /// Polls the workflow, delivering recorded replies one at a time, until it waits for something new.
     pub fn turn<T>(&self, workflow: &mut Pin<Box<dyn Future<Output = T> + '_>>) -> Turn<T> {
+        // The loop itself decides when to poll again, so a real waker is not needed.
         let mut context = Context::from_waker(Waker::noop());
         loop {
             let polled = workflow.as_mut().poll(&mut context);
             let mut inner = self.inner.borrow_mut();
+            // A divergence wins over everything else: what the workflow did after it is meaningless.
             if let Some(divergence) = inner.diverged.take() {
                 return Turn::Diverged(divergence);
             }
             if let Poll::Ready(value) = polled {
                 let drafts = core::mem::take(&mut inner.drafts);
                 return match inner.unreplayed() {
+                    // A parked workflow unwinds early, so it legitimately leaves recorded drafts behind.
                     Some(divergence) if inner.parked.is_none() => Turn::Diverged(divergence),
                     _ => Turn::Done { drafts, value },
                 };
@@ -183,6 +187,7 @@ impl Desk {
                     }
                 }
                 None => {
+                    // All recorded replies are delivered, so every recorded draft must have been emitted again by now.
                     if let Some(divergence) = inner.unreplayed() {
                         return Turn::Diverged(divergence);
                     }
@@ -193,15 +198,16 @@ impl Desk {
         }
     }
 
-    /// Hands the workflow a reply that the host has just recorded; the next turn sees it.
+    /// Gives the workflow a reply that the host has just recorded; the next poll sees it.
     pub fn deliver(&self, key: &Key, at: Stamp, reply: Reply) -> Result<(), Divergence> {
         self.inner.borrow_mut().deliver(key, at, reply)
     }
 
-    /// The boundary is recorded: a new stretch begins.
+    /// Begins a new stretch after the host has recorded the boundary.
     pub fn crossed(&self, at: Stamp) {
         let mut inner = self.inner.borrow_mut();
         inner.stretch += 1;
+        // Keys and note ids are unique within one stretch only.
         inner.notes.clear();
         inner.slots.clear();
         inner.now = at;
@@ -210,7 +216,7 @@ impl Desk {
         }
     }
 
-    /// From now on everything the workflow asks for is answered with [`Parked`].
+    /// Parks the run: from now on every request of the workflow is answered with [`ParkedRun`].
     pub fn park(&self, ending: Ending) {
         let mut inner = self.inner.borrow_mut();
         inner.parked.get_or_insert(ending);
@@ -227,17 +233,19 @@ impl Desk {
 }
 
 impl Inner {
-    /// Something goes out: either it is what was recorded at this point, or it is new.
+    /// Emits a draft. It is compared with what was recorded at this point, or it is new. Returns whether it was recorded.
     fn emit(&mut self, draft: Draft) -> bool {
         let Some(recorded) = self.outs.pop_front() else {
             self.drafts.push(draft);
             return false;
         };
+        // Ids are compared first: a different id means a different step, even if the events are alike.
         let divergence = match (&recorded.event, &draft.event) {
             _ if recorded.id != draft.id => Divergence::Other { recorded: recorded.id, asked: draft.id },
             (
                 Event::EffectStarted { fingerprint: recorded, effect: then, .. },
                 Event::EffectStarted { key, fingerprint, effect: now, .. },
+            // A different fingerprint is accepted where only the allowance changed (time, budget, model).
             ) if recorded != fingerprint && !now.wants_the_same_as(then) => Divergence::Fingerprint {
                 key: key.clone(),
                 recorded: recorded.clone(),
@@ -253,10 +261,12 @@ impl Inner {
         let Some(slot) = self.slots.get_mut(key) else {
             return Err(Divergence::ReplyWithoutAsk { key: key.clone() });
         };
+        // A reply of another kind could not be converted to the outcome type that the workflow awaits.
         if slot.kind != reply.kind() {
             let (asked, replied) = (slot.kind, reply.kind());
             return Err(Divergence::WrongReply { key: key.clone(), asked, replied });
         }
+        // The effect is done, so `take_pending_effects` must not hand it out again.
         slot.effect = None;
         slot.reply = Some(reply);
         self.now = at;
@@ -275,13 +285,14 @@ impl Inner {
         let unasked = self.slots.iter_mut().filter(|(_, slot)| slot.reply.is_none());
         unasked
             .filter_map(|(key, slot)| {
+                // Taking the effect out hands it to the host exactly once.
                 let effect = slot.effect.take()?;
                 Some(Ask { key: key.clone(), effect, again: slot.recorded })
             })
             .collect()
     }
 
-    /// `2:finding_moved:F3#1`: the same whatever else is noted in between.
+    /// Builds an id such as `2:finding_moved:F3#1`, which does not depend on other notes in between.
     fn note_id(&mut self, event: &Event) -> String {
         let name = format!("{}:{}:{}", self.stretch, event.kind(), event.about());
         let count = self.notes.entry(name.clone()).or_default();
@@ -290,6 +301,7 @@ impl Inner {
     }
 
     fn start(&mut self, key: &Key, effect: Effect) -> Result<(), Divergence> {
+        // Two effects under one key could not be told apart in the journal.
         if self.slots.contains_key(key) {
             return Err(Divergence::KeyTwice { key: key.clone() });
         }
@@ -310,7 +322,7 @@ impl Inner {
     }
 }
 
-/// The entry of a finished effect: the host records it, then delivers.
+/// Makes the draft for a finished effect: the host records it first and delivers the reply afterwards.
 pub fn finished(key: &Key, stretch: u32, reply: Reply) -> Draft {
     Draft {
         id: format!("{stretch}:finished:{key}"),
@@ -321,6 +333,7 @@ pub fn finished(key: &Key, stretch: u32, reply: Reply) -> Draft {
 impl Host for Desk {
     fn start(&self, key: Key, effect: Effect) -> Pending<'_, Reply> {
         let mut inner = self.inner.borrow_mut();
+        // The effect is scheduled by the call, not by the first poll; `Host::start_effect` promises that.
         if inner.parked.is_none()
             && let Err(divergence) = inner.start(&key, effect)
         {
@@ -336,6 +349,7 @@ impl Host for Desk {
             let stretch = inner.stretch;
             let id = format!("{stretch}:boundary:{key}");
             inner.emit(Draft { id, event: Event::Boundary { key, stretch, state } });
+            // The workflow waits here until the host has recorded the boundary.
             inner.crossing = Some(None);
         }
         drop(inner);
@@ -372,7 +386,7 @@ impl Host for Desk {
             |draft: &Draft| matches!(&draft.event, Event::Patched { change: seen } if seen == change);
         let with_change = match inner.outs.front() {
             Some(draft) => marked(draft),
-            // Replies that are still to be replayed were given to a build that went past here without the change.
+            // Replies that are still to be replayed were given to a build that passed this point without the change.
             None => inner.ins.is_empty(),
         };
         if with_change {
@@ -402,7 +416,7 @@ impl Desk {
                     Poll::Pending
                 }
             },
-            // The desk has diverged; the next turn says so.
+            // The run has diverged; the next call of `poll_workflow` reports it.
             None => Poll::Pending,
         }
     }

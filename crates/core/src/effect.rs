@@ -1,11 +1,11 @@
-//! What a workflow asks of the world, and what came of it.
+//! What a workflow requests from the outside world, and the outcomes.
 //!
 //! An effect is data: it is fingerprinted, journaled and performed by a host. Each effect is a struct that names the type of
 //! its outcome ([`TypedEffect`]); a failure is part of the outcome. The journal has one enum of effects and one of replies,
-//! which are made and taken apart by the table at [`effects!`] alone: a reply of another kind than its effect never reaches a
-//! workflow ([`crate::desk::Divergence::WrongReply`]).
+//! which only the table at [`effects!`] builds and takes apart: a reply of another kind than its effect never reaches a
+//! workflow ([`crate::replayer::ReplayDivergence::WrongReplyKind`]).
 //!
-//! At most 64 KB of a reply stand in the journal itself; the store puts what is longer into blobs without the workflow
+//! The journal itself holds at most 64 KB of a reply; the store moves longer replies to blobs without the workflow
 //! noticing.
 //!
 //! To add an effect: its struct and its outcome here, a row in the table, and a module in `runner`'s `effects`.
@@ -28,28 +28,28 @@ use crate::{
     subject::Subject,
 };
 
-/// An effect, with the type of what comes of it.
+/// An effect with the type of its outcome.
 pub trait TypedEffect: Into<Effect> {
     type Outcome;
 
-    /// An outcome as the journal has it.
+    /// Wraps an outcome as the journal records it.
     fn reply(outcome: Self::Outcome) -> Reply;
 
-    /// Takes a reply apart; `None`: it answers another kind of effect.
+    /// Extracts the outcome from a reply; `None` if the reply belongs to another kind of effect.
     fn outcome(reply: Reply) -> Option<Self::Outcome>;
 }
 
 /// The table of effects: name in the journal, struct, outcome.
 macro_rules! effects {
     ($($(#[$doc:meta])* $kind:ident = $name:literal: $effect:ident -> $outcome:ident;)*) => {
-        /// What a workflow may ask for.
+        /// What a workflow can request.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "effect", rename_all = "snake_case")]
         pub enum Effect {
             $($(#[$doc])* $kind($effect),)*
         }
 
-        /// What came of an effect, as the journal has it. Workflows see the outcome inside.
+        /// The result of an effect as the journal records it. Workflows see the outcome inside.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "reply", rename_all = "snake_case")]
         pub enum Reply {
@@ -125,65 +125,65 @@ pub struct Freeze {
     pub subject: Subject,
 }
 
-/// Lets an agent do a task.
+/// Asks an agent to do a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskAgent {
     pub task: Task,
 }
 
-/// Brings the patch that the task `by` made into the user's tree, if it may and the verify commands pass.
+/// Lands the patch of the task `by` in the user's tree, if it is allowed and the verify commands pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Land {
     pub by: Key,
     pub patch: Hash,
-    /// Files, and folders with a `/` at their end in which new files may be made.
+    /// The allowed files, and directories with a trailing `/` in which new files may be added.
     pub allowed: Vec<String>,
     pub verify: Vec<String>,
 }
 
-/// Looks at what somebody changed in the subject's files themselves, and lets the verify commands judge it.
+/// Collects what was changed in the subject's files directly, and runs the verify commands on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TakeIn {
     pub before: Vec<FrozenFile>,
     pub verify: Vec<String>,
 }
 
-/// Puts a file back as it was before somebody wrote past the copies; what is there now is parked first.
+/// Restores a file that was edited outside the agents' workspaces; its current content is parked first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Restore {
     pub stray: Stray,
 }
 
-/// Writes a file of ours beside the subject.
+/// Writes a file that Tribunal owns next to the subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WriteFile {
     pub file: OwnFile,
     pub text: String,
 }
 
-/// Puts a question where people see it; does not wait.
+/// Posts a question to the user without waiting for the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PostDecision {
     pub decision: Decision,
 }
 
-/// Reads what people said since the last look; does not wait.
+/// Reads what the user sent since the last read; does not wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadInbox {}
 
-/// There is nothing to do until a person says something: parks the run with this ending unless one did.
+/// Waits for the user: parks the run with this ending unless a request has arrived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitForUser {
     pub ending: Ending,
 }
 
-/// Lets time pass.
+/// Sleeps for a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sleep {
     pub ms: u64,
 }
 
-/// Lets time pass until an agent may be asked again, by the wall clock: however often the run is resumed meanwhile.
+/// Waits until an agent may be asked again, by the wall clock, however often the run is resumed meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AwaitReset {
     pub agent: AgentName,
@@ -195,7 +195,7 @@ pub struct AwaitReset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "file", rename_all = "snake_case")]
 pub enum OwnFile {
-    /// Carries a stamp of its own content, so that a person's edits are noticed and kept.
+    /// Carries a stamp of its own content, so that edits by the user are noticed and kept.
     Tracker,
     Metrics {
         unix_seconds: u64,
@@ -212,17 +212,17 @@ pub enum FreezeOutcome {
     },
 }
 
-/// The subject as one frozen copy has it.
+/// The subject as it is in one frozen copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FrozenSubject {
-    /// The one file's text; of a change its unified diff.
+    /// The text of the one file, or the unified diff of a change.
     pub text: String,
-    /// Of all that is under review.
+    /// The hash of everything that is under review.
     pub hash: Hash,
-    /// A change's files as they are after it; those it deleted are not among them.
+    /// The files of a change as they are after it, without those that it deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FrozenFile>,
-    /// What agents will not find in their copies, in a line each.
+    /// What is missing in the agents' workspaces, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
 }
@@ -231,11 +231,11 @@ pub struct FrozenSubject {
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum AskOutcome {
     Answered(AgentReply),
-    /// A failing agent is an outcome like any other.
+    /// A failing agent is an outcome like any other, not an error of the host.
     Failed(FailedTask),
 }
 
-/// A task that an agent did not do.
+/// A task that an agent failed to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedTask {
     #[serde(flatten)]
@@ -245,10 +245,10 @@ pub struct FailedTask {
     /// What the agent printed, masked, as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Hash>,
-    /// What the agent was sent before it failed, masked, as a blob. None: nothing was sent.
+    /// The masked prompt that was sent before the failure, as a blob; `None` if nothing was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Hash>,
-    /// What was written past the agent's copy, by it or by somebody else.
+    /// Edits outside the agent's workspace, by the agent or by another process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strayed: Vec<Stray>,
 }
@@ -267,16 +267,16 @@ pub enum LandOutcome {
     },
 }
 
-/// What a landing did.
+/// What a landing changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Landed {
-    /// What changed between the text before and after this landing.
+    /// The difference between the text before and after this landing.
     pub hunks: Vec<Hunk>,
-    /// The subject's text now; of a change nothing, its files have theirs.
+    /// The current text of the subject; empty for a change, whose files have their own texts.
     pub text: String,
-    /// Of the subject's text, or of all files that landed.
+    /// The hash of the subject's text, or of all landed files.
     pub hash: Hash,
-    /// What it did to the files of a change.
+    /// The landed files of a change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<LandedFile>,
 }
@@ -284,7 +284,7 @@ pub struct Landed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum RestoreOutcome {
-    /// The file is as it was. Where what stood there was put, if it had to be.
+    /// The file is restored. `parked` is where its previous content was put, if there was any.
     Restored {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parked: Option<String>,
@@ -300,14 +300,14 @@ pub enum RestoreOutcome {
 pub enum WriteOutcome {
     Written {
         path: String,
-        /// Where a version that a person had edited was put.
+        /// Where the version that the user had edited was put.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         aside: Option<String>,
-        /// What of it was not understood, in a line each.
+        /// The edits that were not understood, one line each.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         strange: Vec<String>,
     },
-    /// It was not written: a person has edited it. What they meant comes first, then it is written again.
+    /// Nothing was written because the user has edited the file. The workflow applies the edits and then writes it again.
     Edited { requests: Vec<Request> },
     Failed {
         #[serde(flatten)]
@@ -325,18 +325,18 @@ pub enum PostOutcome {
     },
 }
 
-/// What people said.
+/// What the user sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Requests {
     pub requests: Vec<Request>,
 }
 
-/// The time has passed.
+/// The outcome of a wait: the time has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Elapsed {}
 
 impl Reply {
-    /// The reply to an effect that failed for a reason outside of it. None: this kind of effect cannot fail.
+    /// Makes the reply to an effect that failed for a reason outside of it; `None` if this kind of effect cannot fail.
     pub fn failed(kind: EffectKind, fault: Fault) -> Option<Reply> {
         match kind {
             EffectKind::Freeze => Some(Reply::Freeze(fault.into())),
@@ -346,13 +346,15 @@ impl Reply {
             EffectKind::Restore => Some(Reply::Restore(fault.into())),
             EffectKind::Write => Some(Reply::Write(fault.into())),
             EffectKind::Post => Some(Reply::Post(fault.into())),
+            // Reading the inbox and letting time pass have no way to fail.
             EffectKind::Inbox | EffectKind::Wait | EffectKind::Sleep | EffectKind::AwaitReset => None,
         }
     }
 
-    /// The fault, where the effect failed.
+    /// Returns the fault, if the effect failed.
     pub fn fault(&self) -> Option<&Fault> {
         match self {
+            // Every kind that can fail must be listed here, or its faults are not reported.
             Reply::Freeze(FreezeOutcome::Failed { fault })
             | Reply::Ask(AskOutcome::Failed(FailedTask { fault, .. }))
             | Reply::Land(LandOutcome::Failed { fault })
@@ -365,7 +367,7 @@ impl Reply {
     }
 }
 
-/// Outcomes that have a fault and nothing else to tell of a failure.
+/// Implements `From<Fault>` for outcomes whose failure has a fault and nothing else.
 macro_rules! failed_with_a_fault {
     ($($outcome:ident),*) => {
         $(
@@ -392,33 +394,33 @@ impl From<Fault> for AskOutcome {
     }
 }
 
-/// What a person asks of a run.
+/// What the user requests from a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
     /// Answer a decision.
     Answer { decision: DecisionId, answer: Answer },
-    /// Go on after a park.
+    /// Continue after the run was parked.
     Resume,
-    /// Something for the next briefs.
+    /// Pass a remark on to the next briefs.
     Say(Remark),
-    /// A finding is to be seen otherwise.
+    /// Change the status or the severity of a finding.
     Amend {
         finding: FindingId,
-        /// How it stood when the person said so; none: whatever it is like now.
+        /// The finding as the user saw it; `None` applies the change in any state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         was: Option<Was>,
         #[serde(flatten)]
         change: Change,
     },
-    /// A finding of the person's own. The quote may be empty.
+    /// Add a finding of the user. The quote may be empty.
     Add { severity: Severity, description: String, quote: String },
 }
 
-/// Something that a person told the run.
+/// A remark of the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Remark {
-    /// The finding that it is about, if it is about one.
+    /// The finding that the remark is about, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<FindingId>,
     pub text: String,
@@ -430,7 +432,7 @@ impl Remark {
     }
 }
 
-/// As agents read it: `about F3: …`.
+/// Formats the remark for agents: `about F3: …`.
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.about {
@@ -440,15 +442,15 @@ impl fmt::Display for Remark {
     }
 }
 
-/// A finding as a person saw it.
+/// A finding as the user saw it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Was {
-    /// In the tracker's words.
+    /// The status as the tracker writes it.
     pub status: String,
     pub severity: Severity,
 }
 
-/// What a person makes of a finding.
+/// How the user changes a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
@@ -460,12 +462,13 @@ pub enum Change {
 }
 
 impl Effect {
-    /// Whether it asks for the same thing, whatever time, money and model it is given for it, in whichever talk: what is left of
-    /// a run's time depends on its limits, and a person may change those. A file of ours is the same file however a newer
-    /// build words it.
+    /// Whether both effects request the same thing, regardless of the time, budget, model and session they are given: these
+    /// depend on the limits, which the user may change. A file of Tribunal's own counts as the same however a newer build
+    /// words it.
     pub fn wants_the_same_as(&self, other: &Effect) -> bool {
         match (self, other) {
             (Effect::Ask(AskAgent { task: one }), Effect::Ask(AskAgent { task: other })) => {
+                // Everything but these four fields must be equal.
                 let Task { timeout_ms, size, budget, session, .. } = one.clone();
                 *one == Task { timeout_ms, size, budget, session, ..other.clone() }
             }
@@ -474,7 +477,7 @@ impl Effect {
         }
     }
 
-    /// Equal effects have equal fingerprints, on every machine and in every release that writes the same JSON.
+    /// Returns a hash that is equal for equal effects, on every machine and in every release that writes the same JSON.
     pub fn fingerprint(&self) -> Result<Hash, serde_json::Error> {
         serde_json::to_vec(self).map(|bytes| Hash::of(&bytes))
     }

@@ -1,6 +1,6 @@
-//! The journal's vocabulary: facts, owned and versioned. Everything people are shown is derived from these.
+//! The journal's vocabulary: facts, owned and versioned. Everything that users see is derived from these.
 //!
-//! The version of an [`Entry`] (`v`) begins at 1; until the first release the format changes without a new number.
+//! The version of a [`JournalEntry`] (`v`) begins at 1; until the first release the format changes without a new number.
 
 use alloc::{
     format,
@@ -37,7 +37,7 @@ pub const EVENT_VERSION: u16 = 1;
 pub struct Entry {
     pub v: u16,
     pub run: RunId,
-    /// 1, 2, 3, … within the run.
+    /// The position in the run: 1, 2, 3, …
     pub seq: u64,
     /// Unique within the run: an entry written twice is one entry.
     pub id: String,
@@ -66,7 +66,7 @@ pub enum Event {
     RunResumed {
         life: u32,
     },
-    /// A person had changed settings taken in; from here on these hold.
+    /// The user's changed settings were read; they hold from here on.
     SettingsChanged {
         settings: Settings,
     },
@@ -92,7 +92,7 @@ pub enum Event {
     RunParked(Summary),
     RunFinished(Summary),
 
-    // What a review notes on its way.
+    // What a review records as it proceeds.
     LevelChosen {
         level: Level,
         why: String,
@@ -130,13 +130,13 @@ pub enum Event {
         #[serde(flatten)]
         transition: Transition,
     },
-    /// A challenger answered for its batch, or did not.
+    /// A challenger answered for its batch, or failed to.
     ChallengerAnswered {
         key: Key,
         agent: AgentName,
         findings: u32,
         usage: Usage,
-        /// Those it said nothing about.
+        /// The findings that the challenger did not mention.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         silent: Vec<FindingId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ pub enum Event {
     FindingRuled {
         finding: FindingId,
         ruled: Ruled,
-        /// As it is from now on.
+        /// The severity from now on.
         severity: Severity,
         voices: Vec<Voice>,
     },
@@ -197,15 +197,15 @@ pub enum Event {
     Warned {
         text: String,
     },
-    /// Between a person's session and what it has taken on. Written by hooks, beside whoever works on the run.
+    /// An event of the user's session. Hooks write it at any time, independently of the process that runs the workflow.
     Session(SessionEvent),
-    /// Written by a newer build; readers go on without it, writers refuse such a file.
+    /// An event of a newer build: readers skip it, writers refuse such a file.
     #[serde(other)]
     Unknown,
 }
 
 impl Event {
-    /// What the event is about, in a word: together with its kind a name that does not depend on what else happened.
+    /// Names what the event is about. Together with the kind it forms a name that does not depend on other events.
     pub fn about(&self) -> String {
         match self {
             Event::EffectStarted { key, .. }
@@ -215,7 +215,9 @@ impl Event {
             | Event::FixerFailed { key, .. }
             | Event::PatchLanded { key, .. }
             | Event::PatchRefused { key, .. } => key.to_string(),
+            // A build may mark several changes at one point.
             Event::Patched { change } => change.clone(),
+            // One role has at most one seat in a round.
             Event::SeatAnswered { role, .. } | Event::SeatIncomplete { role, .. } => role.to_string(),
             Event::FindingRaised { finding } => finding.id.to_string(),
             Event::FindingJoined { finding, .. }
@@ -227,13 +229,15 @@ impl Event {
             Event::RoundStarted { round, .. }
             | Event::RoundEnded { round, .. }
             | Event::ConfidenceCalculated { round, .. } => format!("{round}"),
+            // The remaining kinds occur once in a run, or their order alone tells them apart.
             _ => String::new(),
         }
     }
 
-    /// The `kind` in JSON.
+    /// Returns the `kind` as it is written in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
+            // These must be the names that serde writes for the variants.
             Event::RunStarted { .. } => "run_started",
             Event::RunResumed { .. } => "run_resumed",
             Event::SettingsChanged { .. } => "settings_changed",
@@ -268,22 +272,22 @@ impl Event {
     }
 }
 
-/// How a run ended or parked: the last line of every run.
+/// How a run ended or was parked: the last line of every run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// None: interrupted, not ended.
+    /// `None` if the run was interrupted and has not ended.
     pub outcome: Option<Outcome>,
     pub reason: Reason,
     pub detail: String,
     pub rounds: u32,
     pub findings: Counts,
     pub cost: Cost,
-    /// What of the cost a subscription paid.
+    /// The part of the cost that a subscription paid.
     #[serde(default, skip_serializing_if = "Cost::is_nothing")]
     pub notional: Cost,
     pub tokens: u64,
     pub elapsed_ms: u64,
-    /// Halted by a limit: what the others would still have allowed.
+    /// What the other limits would still have allowed, if one limit halted the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Left>,
 }

@@ -1,6 +1,6 @@
-//! What went wrong with an agent or the world, and what follows from it: one table.
+//! What went wrong with an agent or its environment, and what follows from it: one table.
 //!
-//! Which words of which client mean what is `agents`' business; waiting and asking others is the workflow's.
+//! `agents` knows which messages of which client mean what; waiting and asking other agents is the workflow's part.
 
 use alloc::string::String;
 use core::fmt;
@@ -20,22 +20,22 @@ pub enum FaultKind {
         signal: i32,
     },
     TimedOut,
-    /// It gave no sign of life.
+    /// It produced no output for too long.
     Silent,
     Flood,
     Malformed,
     /// The subject or the project could not be read or written.
     World,
-    /// It never gave a sign of life at all.
+    /// It never produced any output.
     NeverActive,
     NotSignedIn,
-    /// The account has no money left.
+    /// The account has no credit left.
     NoCredit,
     /// The model does not exist, or not for this account.
     NoModel,
-    /// Too much was asked for, by the minute or by the plan.
+    /// A rate limit or a usage limit was reached.
     Limited {
-        /// Wall time at which it may be asked again, if it was said.
+        /// The wall time at which it may be asked again, if the provider said so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_ms: Option<u64>,
     },
@@ -44,30 +44,30 @@ pub enum FaultKind {
     Connection,
     /// The prompt is larger than the model can read.
     Overflow,
-    /// The model would not.
+    /// The model refused the task.
     Refused,
-    /// It may not do what it needed to do.
+    /// It lacks a permission that it needs.
     Denied,
-    /// The provider does not take the request.
+    /// The provider rejected the request.
     Rejected {
         status: u16,
     },
-    /// A limit of the client's own ended it.
+    /// A limit of the client itself ended it.
     Curtailed,
 }
 
 /// What follows from a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The same once more, after a pause.
+    /// The same agent is asked once more after a pause.
     Retry,
-    /// The same once more, after a pause; then another agent, if there is one.
+    /// The same agent is asked once more after a pause, then another agent, if there is one.
     RetryThenFallBack,
-    /// The same again when the provider allows it; or another agent now.
+    /// The same agent is asked again when the provider allows it, or another agent now.
     Wait,
-    /// Another agent, if there is one: the same would fail again.
+    /// Another agent is asked, if there is one: the same one would fail again.
     FallBack,
-    /// Nobody can help but a person.
+    /// Only the user can help.
     Stop,
 }
 
@@ -76,7 +76,7 @@ pub enum Rule {
 pub struct Row {
     pub code: &'static str,
     pub rule: Rule,
-    /// Something outside has to change: it is nobody's failed attempt.
+    /// The cause is in the environment, so it does not count as a failed attempt of the agent.
     pub environment: bool,
 }
 
@@ -90,6 +90,7 @@ impl FaultKind {
         match self {
             FaultKind::NotInstalled => row("not_installed", FallBack, true),
             FaultKind::CannotStart => row("cannot_start", FallBack, true),
+            // Shells use 126 and 127 for a command that cannot be run or is not found.
             FaultKind::Exited { code: 126 | 127 } => row("exited", FallBack, true),
             FaultKind::Exited { .. } => row("exited", Retry, false),
             FaultKind::Killed { .. } => row("killed", Retry, false),
@@ -97,14 +98,18 @@ impl FaultKind {
             FaultKind::Silent => row("silent", Retry, false),
             FaultKind::Flood => row("flood", Retry, false),
             FaultKind::Malformed => row("malformed", Retry, false),
+            // No other agent could read or write the project either.
             FaultKind::World => row("world", Stop, true),
             FaultKind::NeverActive => row("never_active", FallBack, true),
             FaultKind::NotSignedIn => row("not_signed_in", FallBack, true),
             FaultKind::NoCredit => row("no_credit", FallBack, true),
             FaultKind::NoModel => row("no_model", FallBack, true),
+            // A limit passes by itself, so waiting for it is not a failure.
             FaultKind::Limited { .. } => row("limited", Wait, true),
+            // Another provider is probably not affected by an overload or a broken connection.
             FaultKind::Overloaded => row("overloaded", RetryThenFallBack, false),
             FaultKind::Connection => row("connection", RetryThenFallBack, true),
+            // The same prompt would overflow again, but another model may have a larger window.
             FaultKind::Overflow => row("overflow", FallBack, false),
             FaultKind::Refused => row("refused", FallBack, false),
             FaultKind::Denied => row("denied", FallBack, true),
@@ -134,7 +139,7 @@ impl Fault {
         self.kind.row().rule
     }
 
-    /// Something outside has to change first; it is nobody's failed attempt.
+    /// Whether the cause is in the environment, so that it does not count as a failed attempt of the agent.
     pub fn is_environment(&self) -> bool {
         self.kind.row().environment
     }

@@ -1,7 +1,6 @@
-//! What happens to files: as they were frozen, changed by a patch, landed, or written by somebody else.
+//! Files as they were frozen, changed by a patch, landed, or edited from outside.
 //!
-//! Plain values without rules. Making, landing and restoring files is `runner`'s business; [`crate::effect`] says what a
-//! workflow can ask for.
+//! Plain values without rules. `runner` makes, lands and restores files; [`crate::effect`] says what a workflow can request.
 
 use alloc::{string::String, vec::Vec};
 
@@ -22,33 +21,33 @@ pub struct FrozenFile {
 pub struct LandedFile {
     pub path: String,
     pub hunks: Vec<Hunk>,
-    /// As it is now.
+    /// The text after the landing.
     pub text: String,
 }
 
-/// A file of the person's that changed while agents were at work, and not by a landing.
+/// A file of the user that changed while agents were at work, and not by a landing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Stray {
     pub path: String,
-    /// As it was; none: it was not there.
+    /// The content before; `None` if the file did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Hash>,
-    /// As it is now; none: it is gone.
+    /// The content now; `None` if the file was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Hash>,
-    /// What stood there can be put back.
+    /// The previous content was kept and can be restored.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub kept: bool,
 }
 
-/// What a fixer changed in its copy.
+/// What a fixer changed in its workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Patch {
-    /// Hash of the changed files' names and new contents: what is landed must be this.
+    /// The hash of the changed files' names and new contents: only exactly this may land.
     pub hash: Hash,
     /// Relative paths.
     pub files: Vec<String>,
-    /// The difference as people read it, masked, as a blob.
+    /// The masked difference for users, as a blob.
     pub diff: Hash,
 }
 
@@ -60,27 +59,27 @@ pub struct Hunk {
     pub new_len: u32,
 }
 
-/// Why a patch did not land.
+/// The reason why a patch did not land.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "refused", rename_all = "snake_case")]
 pub enum Refusal {
-    /// It touches files it may not.
+    /// It touches files that are not allowed.
     Outside { files: Vec<String> },
-    /// Somebody else changed the same lines.
+    /// The same lines were changed elsewhere.
     Conflict {
         line: u32,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         file: String,
-        /// What stands there, and what the patch would have there.
+        /// The current text of the lines, and the text that the patch has for them.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         ours: String,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         theirs: String,
     },
-    /// A verify command said no.
+    /// A verify command failed.
     Check { command: String, output: String },
-    /// It would take most of the text away.
+    /// It would remove most of the text.
     Gutted { before: u32, after: u32 },
-    /// The copy it was made in is gone or no longer the one that was answered for.
+    /// The workspace that it was made in is gone, or no longer has the content that was answered for.
     Lost { detail: String },
 }

@@ -1,4 +1,4 @@
-//! A finding: one issue found, with its evidence, its status and all that ever happened to it.
+//! A finding: one issue with its evidence, its status and its history.
 //!
 //! The format is versioned ([`FINDING_SCHEMA`]); `tribunal schema finding` prints its JSON Schema.
 
@@ -18,7 +18,7 @@ use crate::{
 /// Name and version of the finding format.
 pub const FINDING_SCHEMA: &str = "tribunal.finding/1";
 
-/// Most severe first, so that sorting puts it first.
+/// How bad a finding is, most severe first, so that sorting puts the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -33,8 +33,9 @@ words!(Severity { Critical = "critical", High = "high", Medium = "medium", Low =
 impl Severity {
     pub const ALL: [Severity; 4] = [Severity::Critical, Severity::High, Severity::Medium, Severity::Low];
 
-    /// Reads a severity in any of the scales the sources use; BMAD's `minor` does not say which, so it is medium.
+    /// Parses a severity of any scale that the sources use. BMAD's `minor` covers a wide range, so it becomes medium.
     pub fn parse(text: &str) -> Option<Severity> {
+        // Agents and documents use several scales; the words of each are mapped to the nearest level.
         match text.trim().to_ascii_lowercase().as_str() {
             "critical" | "blocking" | "blocker" => Some(Severity::Critical),
             "high" | "major" => Some(Severity::High),
@@ -44,52 +45,53 @@ impl Severity {
         }
     }
 
-    /// Medium or worse: what keeps a pass from being dry.
+    /// Whether it is medium or worse, which keeps a pass from counting as dry.
     pub fn weighs(self) -> bool {
+        // The order is most severe first.
         self <= Severity::Medium
     }
 }
 
-/// What a reviewer shows for its claim.
+/// The evidence that a reviewer gives for its claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "evidence", rename_all = "snake_case")]
 pub enum Evidence {
-    /// A text that stands in the subject.
+    /// A text that occurs in the subject.
     Quote { text: String },
-    /// Something that should stand under a heading and does not.
+    /// Something that is missing under a heading.
     Absence { heading: String, terms: Vec<String> },
 }
 
-/// How a quote was found, where it is not simply as quoted and in one place.
+/// How a quote was found, unless it was found verbatim and in one place only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Found {
     #[serde(flatten)]
     pub how: How,
-    /// In how many places it stands; the one nearest to the line that the reviewer named is meant, else the first.
+    /// The number of matching places. The one nearest to the line that the reviewer named is meant, else the first.
     pub places: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum How {
-    /// As quoted.
+    /// The text matches the quote verbatim.
     Exact,
-    /// With other white space, list marks, quotes or dashes.
+    /// The text differs in white space, list marks, quotes or dashes.
     Folded,
-    /// Shortened by dots: the parts stand in order.
+    /// The quote was shortened by dots, and its parts occur in order.
     Parts,
-    /// Among what the change took out: it stood there.
+    /// The quote is from text that the change removed.
     Removed,
-    /// So much of it stands near the named line; the finding has what really stands there.
+    /// This much of the quote matches near the named line; the finding keeps the text that is really there.
     Similar { percent: u32 },
 }
 
 impl Found {
-    /// As quoted, and only there.
+    /// Found verbatim, and in one place only.
     pub const PLAIN: Found = Found { how: How::Exact, places: 1 };
 }
 
-/// What people read after the place: `as quoted, 1 of 3 places`.
+/// Formats the match for users: `as quoted, 1 of 3 places`.
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.how {
@@ -99,11 +101,12 @@ impl fmt::Display for Found {
             How::Removed => f.write_str("taken out by the change")?,
             How::Similar { percent } => write!(f, "{percent} % as quoted")?,
         }
+        // The number matters only if the quote is ambiguous.
         if self.places > 1 { write!(f, ", 1 of {} places", self.places) } else { Ok(()) }
     }
 }
 
-/// Where in the subject.
+/// A range of lines in one file of the subject.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     pub file: String,
@@ -111,19 +114,20 @@ pub struct Place {
     pub line: u32,
     /// Last line.
     pub end_line: u32,
-    /// The heading it stands under, if there is one.
+    /// The heading above it, if there is one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub section: String,
 }
 
 impl Place {
     pub fn overlaps(&self, other: &Place) -> bool {
+        // Both ranges include their last line.
         self.file == other.file && self.line <= other.end_line && other.line <= self.end_line
     }
 }
 
 impl Place {
-    /// Where it went when these lines changed.
+    /// Moves the place to where its lines are after these changes.
     pub fn shift(&mut self, hunks: &[Hunk]) {
         (self.line, self.end_line) = (shift(self.line, hunks), shift(self.end_line, hunks));
     }
@@ -131,15 +135,17 @@ impl Place {
 
 fn shift(line: u32, hunks: &[Hunk]) -> u32 {
     let mut moved = i64::from(line);
+    // Hunks below the line cannot move it.
     for hunk in hunks.iter().filter(|hunk| hunk.old_start <= line) {
         let into = line - hunk.old_start;
         if into >= hunk.old_len {
             moved += i64::from(hunk.new_len) - i64::from(hunk.old_len);
         } else {
-            // In the changed lines themselves: as far into them as they go now.
+            // The line is inside the hunk: it keeps its offset, limited to the last line of the new text.
             moved -= i64::from(into.saturating_sub(hunk.new_len.saturating_sub(1)));
         }
     }
+    // Lines count from 1, also if everything above was removed.
     u32::try_from(moved).unwrap_or(1).max(1)
 }
 
@@ -149,7 +155,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Who raised a finding.
+/// The reviewer that raised a finding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Raiser {
     pub round: u32,
@@ -162,9 +168,9 @@ pub struct Raiser {
 pub enum Dismissal {
     /// The evidence was not found in the subject.
     Ungrounded,
-    /// Shown to be wrong.
+    /// It was shown to be wrong.
     Invalid,
-    /// A person said so.
+    /// The user said so.
     Person,
 }
 
@@ -175,7 +181,7 @@ pub enum Deferral {
     PreExisting,
     /// The goal does not ask for it.
     Goal,
-    /// A person said so.
+    /// The user said so.
     Person,
 }
 
@@ -187,11 +193,11 @@ words!(Deferral { PreExisting = "pre-existing", Goal = "outside the goal", Perso
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Status {
     Open,
-    /// A fixer has it.
+    /// A fixer works on it.
     Assigned,
-    /// Its fix landed and was verified by us.
+    /// Its fix landed, and Tribunal verified it.
     Fixed,
-    /// A fixer could not repair it; a person is asked.
+    /// A fixer could not repair it, so the user is asked.
     Blocked {
         decision: DecisionId,
     },
@@ -215,19 +221,20 @@ impl Status {
         }
     }
 
-    /// Not believed: its evidence was not there, or it was shown to be wrong.
+    /// Whether it is not believed: its evidence was not found, or it was shown to be wrong.
     pub fn is_refuted(&self) -> bool {
         matches!(self, Status::Dismissed { why: Dismissal::Ungrounded | Dismissal::Invalid })
     }
 
-    /// Still to be repaired by somebody.
+    /// Whether it still has to be repaired.
     pub fn is_open(&self) -> bool {
+        // A blocked finding is not open: only an answer of the user can continue it.
         matches!(self, Status::Open | Status::Assigned)
     }
 }
 
-/// Why a finding's status or severity changed. Rules look at this and never at the note beside it, which is written for
-/// people and may hold the words of an agent.
+/// Why the status or the severity of a finding changed. Rules look only at the cause, never at the note beside it, which
+/// is written for users and may contain the words of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -237,37 +244,37 @@ pub enum Cause {
     RaisedAgain,
     /// Its evidence was not found in the subject.
     Ungrounded,
-    /// It stands away from what the change under review touches.
+    /// It is outside the lines that the change under review touches.
     PreExisting,
     /// The goal does not ask for it.
     OutsideGoal,
-    /// Challengers doubt it: it counts one severity less from now on.
+    /// Challengers doubt it, so it counts one severity less from now on.
     InDoubt,
     /// Challengers do not agree on something critical, so the user is asked.
     NoAgreement,
     /// Challengers showed it to be wrong.
     Refuted,
-    /// A fixer or a session has it.
+    /// A fixer or a session works on it.
     Assigned,
-    /// A landed change bears out that it is repaired.
+    /// A landed change confirms that it is repaired.
     Repaired,
-    /// Its evidence went with the repair of another finding.
+    /// The repair of another finding removed its evidence.
     RepairedAlong,
-    /// It was said to be repaired, but nothing was changed, or nothing that concerns it.
+    /// It was claimed as repaired, but nothing was changed, or nothing that concerns it.
     NotBorneOut,
     /// Its patch was not landed.
     PatchRefused,
-    /// Its patch was not landed because somebody else had changed the same lines.
+    /// Its patch was not landed because the same lines had been changed elsewhere.
     PatchConflict,
-    /// Its fixer failed or said nothing about it.
+    /// Its fixer failed or did not mention it.
     NotAnswered,
     /// Its fixer cannot repair it.
     FixerBlocked,
-    /// Fixers said the same again and nothing changed.
+    /// Fixers repeated an earlier answer and nothing changed.
     NoProgress,
     /// Its patch waits for the user's approval.
     AwaitsApproval,
-    /// The session that had it is no longer waited for.
+    /// The run no longer waits for the session that had it.
     SessionOver,
     /// The user decided about it.
     User,
@@ -276,28 +283,28 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The user said so.
+    /// Whether the user decided it.
     pub fn is_by_user(self) -> bool {
         matches!(self, Cause::User | Cause::UserSeverity)
     }
 
-    /// Its severity was decided by challengers or by the user: one more claim does not change it.
+    /// Whether challengers or the user decided the severity, so that another claim must not change it.
     pub fn settles_severity(self) -> bool {
         matches!(self, Cause::InDoubt | Cause::UserSeverity)
     }
 
-    /// Challengers brought it about.
+    /// Whether challengers caused it.
     pub fn is_by_challengers(self) -> bool {
         matches!(self, Cause::InDoubt | Cause::NoAgreement | Cause::Refuted)
     }
 
-    /// Its patch did not land.
+    /// Whether its patch was refused.
     pub fn is_refusal(self) -> bool {
         matches!(self, Cause::PatchRefused | Cause::PatchConflict)
     }
 }
 
-/// A change of a finding's status: what it becomes, why, and the same in words.
+/// A change of a finding's status: the new status, the cause, and a note for users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Transition {
     pub to: Status,
@@ -321,7 +328,7 @@ pub struct Step {
     pub note: String,
 }
 
-/// A finding as the court keeps it.
+/// A finding as the review state keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     pub id: FindingId,
@@ -330,10 +337,10 @@ pub struct Finding {
     pub description: String,
     #[serde(flatten)]
     pub evidence: Evidence,
-    /// The true place, found by us; none when it was not found.
+    /// The place where grounding found the evidence; `None` if it was not found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
-    /// How the quote was found there; none: as quoted, and only there.
+    /// How the quote was found there; `None` if it was found verbatim and in one place only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Found>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -341,21 +348,22 @@ pub struct Finding {
     pub raisers: Vec<Raiser>,
     #[serde(flatten)]
     pub status: Status,
-    /// Perhaps a finding that was there before it; nobody could be sure, so both are kept.
+    /// An earlier finding that may be the same. Merging could not be sure, so both are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maybe_same_as: Option<FindingId>,
     pub history: Vec<Step>,
 }
 
 impl Finding {
-    /// The only way a status changes: with a stamp, a cause and a note.
+    /// Applies a transition. This is the only way a status changes, so each change has a timestamp, a cause and a note.
     pub fn apply(&mut self, transition: Transition, at: Stamp) {
         let Transition { to, cause, note } = transition;
+        // The history is append-only; the status is always that of its last step.
         self.history.push(Step { at, status: to.clone(), cause, note });
         self.status = to;
     }
 
-    /// The last thing said of it.
+    /// Returns the note of the last step.
     pub fn last_note(&self) -> &str {
         self.history.last().map_or("", |step| step.note.as_str())
     }

@@ -1,12 +1,12 @@
-//! Grounding: is what a reviewer shows for its claim really there?
+//! Grounding: checks that the evidence for a claim really occurs in the text.
 //!
-//! A quote is looked up as it is, then as a reader sees it (white space, list marks, typography), then in parts where it
-//! was shortened by dots, then word by word near the line that the reviewer named. An absence needs its heading and none
-//! of its terms. What cannot be found is not believed; where it was found is the finding's true place, whatever line was
-//! named.
+//! A quote is searched verbatim, then as a reader sees it (white space, list marks, typography), then in parts if it was
+//! shortened by dots, then word by word near the line that the reviewer named. An absence needs its heading and none of its
+//! terms. Evidence that cannot be found is not believed; the place where it was found is the finding's place, even if the
+//! reviewer named another line.
 //!
-//! Every step goes over the text once for a quote, whatever the quote is. What is said *about* the place is not judged
-//! here: that is the challengers' business.
+//! Every step reads the text once for each quote. Whether the claim *about* the place is right is not decided here: that
+//! is the challengers' part.
 
 use alloc::{
     format,
@@ -33,27 +33,27 @@ use change::{Touched, is_touched};
 use fold::{Folded, Markers, stands_alone};
 pub use scene::Scene;
 
-/// So many lines before and after the named one a quote may be looked for word by word.
+/// How many lines around the named one are searched word by word.
 const NEAR_LINES: u32 = 10;
-/// The parts of a quote that was shortened by dots stand at most so many bytes apart.
+/// The most bytes between the parts of a shortened quote.
 const GAP: usize = 1000;
-/// A part of fewer characters could stand anywhere.
+/// The shortest part of a shortened quote: a shorter one could occur anywhere.
 const SHORTEST_PART: usize = 8;
 
-/// The subject's text as it stood when the panel read it.
+/// Finds evidence in one file, as it was when the panel read it.
 #[derive(Clone, Debug)]
 pub struct Ground<'a> {
     file: &'a str,
-    /// With plain line ends, whatever the file has: agents quote what they see.
+    /// The text with `\n` line ends, even if the file has others: agents quote what they see.
     text: String,
-    /// Where each line begins.
+    /// The byte offset at which each line begins.
     starts: Vec<usize>,
     sections: Vec<Section>,
     /// The lines under review: all, or those of one section.
     lines: (u32, u32),
-    /// What the change under review touched, if it is one.
+    /// The lines that the change under review touched, if it is one.
     touched: Option<Vec<Touched>>,
-    /// Made when first needed: without and with the marks in front of lines, and the stems of all words.
+    /// Folded texts without and with line markers, and the stems of all words. They are computed on first use.
     bare: OnceCell<Folded>,
     marked: OnceCell<Folded>,
     stems: OnceCell<Vec<(String, u32)>>,
@@ -63,15 +63,15 @@ pub struct Ground<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grounded {
     pub place: Place,
-    /// None: as quoted, and only there.
+    /// How the quote was found; `None` if it was found verbatim and in one place only.
     pub found: Option<Found>,
-    /// What really stands there, if the quote only resembles it.
+    /// The text that is really there, if the quote only resembles it.
     pub instead: Option<String>,
     /// It was there before the change under review.
     pub pre_existing: bool,
 }
 
-/// One place of a quote.
+/// One place where a quote was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hit {
     line: u32,
@@ -85,12 +85,13 @@ impl Hit {
 }
 
 impl<'a> Ground<'a> {
-    /// None when the section does not exist.
+    /// Makes a finder for a file, or for one of its sections. `None` if the section does not exist.
     pub fn new(file: &'a str, text: &str, section: Option<&str>) -> Option<Ground<'a>> {
         let lines = match section {
             None => (1, u32::MAX),
             Some(title) => find_section(text, title).map(|s| (s.line, s.end_line))?,
         };
+        // The whole text is kept even for a section, so that line numbers are those of the file.
         Some(Ground { lines, ..Ground::whole(file, text, true) })
     }
 
@@ -104,26 +105,27 @@ impl<'a> Ground<'a> {
         Ground { file, starts, sections, lines, text, touched: None, bare, marked, stems }
     }
 
-    /// The same, for a change: what stands away from the lines it touched was there before.
+    /// Marks the lines that a change touched: evidence away from them existed before the change.
     #[must_use]
     pub fn of_change(mut self, touched: Vec<Touched>) -> Ground<'a> {
         self.touched = Some(touched);
         self
     }
 
-    /// Where a claim's evidence stands and how it was found, or why it was not.
+    /// Finds the evidence of a claim, or returns the reason why it was not found.
     pub fn find(&self, raised: &Raised) -> Result<Grounded, String> {
         let mut found = match &raised.evidence {
             Evidence::Quote { text } => self.quote(text, raised.line)?,
             Evidence::Absence { heading, terms } => self.absence(heading, terms, raised.line)?,
         };
+        // A line that uses a changed symbol belongs to the change, however far away it is.
         let away =
             |touched: &Vec<Touched>| !is_touched(&found.place, touched) && !self.uses(&found.place, touched);
         found.pre_existing = self.touched.as_ref().is_some_and(away);
         Ok(found)
     }
 
-    /// Whether the lines of a place name something that the change defines.
+    /// Whether the lines of a place name a symbol that the change defines.
     fn uses(&self, place: &Place, touched: &[Touched]) -> bool {
         let start = |line: u32| self.starts.get(line as usize).copied().unwrap_or(self.text.len());
         let lines =
@@ -132,7 +134,7 @@ impl<'a> Ground<'a> {
         words.any(|word| touched.iter().any(|one| one.symbols.iter().any(|symbol| symbol == word)))
     }
 
-    /// Whether the evidence still stands.
+    /// Whether the evidence can still be found.
     pub fn holds(&self, evidence: &Evidence) -> bool {
         match evidence {
             Evidence::Quote { text } => self.quote(text, None).is_ok(),
@@ -140,7 +142,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Whether the heading is there and one of the terms stands under it.
+    /// Whether the heading exists and one of the terms occurs under it.
     pub fn says(&self, heading: &str, terms: &[String]) -> bool {
         self.under(heading, None).is_ok_and(|(first, last)| self.find_term(first, last, terms).is_some())
     }
@@ -152,6 +154,8 @@ impl<'a> Ground<'a> {
             return Err("the quote is empty".to_string());
         }
         let bare = Folded::new(quote, Markers::Dropped).text;
+        // From the strictest to the loosest search; the first one with a hit wins. The searches are lazy because the
+        // folded texts are expensive to make.
         let steps: [(How, &dyn Fn() -> Vec<Hit>); 4] = [
             (How::Exact, &|| self.exactly(quote)),
             (How::Folded, &|| self.folded(self.bare(), &bare)),
@@ -163,17 +167,19 @@ impl<'a> Ground<'a> {
                 return Ok(found);
             }
         }
+        // Similarity is the last resort, and only near a line that the reviewer named.
         self.similar(&bare, named).ok_or_else(|| "the quote does not stand in the text".to_string())
     }
 
-    /// Of several places the one nearest to the named line, else the first.
+    /// Chooses the hit nearest to the named line, else the first.
     fn choose(&self, how: How, hits: &[Hit], named: Option<u32>) -> Option<Grounded> {
-        // The first of equals, as the text goes.
+        // `min_by_key` returns the first of equally near hits.
         let hit = match named {
             Some(line) => hits.iter().min_by_key(|hit| hit.distance(line)),
             None => hits.first(),
         }?;
         let found = Found { how, places: u32::try_from(hits.len()).unwrap_or(u32::MAX) };
+        // The usual case is left out of the journal.
         let found = (found != Found::PLAIN).then_some(found);
         Some(Grounded { place: self.at(*hit), found, instead: None, pre_existing: false })
     }
@@ -181,6 +187,7 @@ impl<'a> Ground<'a> {
     fn exactly(&self, quote: &str) -> Vec<Hit> {
         let found = self.text.match_indices(quote).map(|(at, _)| (at, at + quote.len()));
         let whole = found.filter(|(start, end)| stands_alone(&self.text, *start, *end));
+        // The number of lines that start at or before the offset is the line number, from 1.
         let line = |at: usize| self.starts.partition_point(|start| *start <= at) as u32;
         let hits = whole.map(|(start, end)| Hit { line: line(start), end_line: line(end - 1) });
         hits.filter(|hit| self.covers(*hit)).collect()
@@ -199,8 +206,7 @@ impl<'a> Ground<'a> {
         hits.filter(|hit| self.covers(*hit)).collect()
     }
 
-    /// A quote that was shortened: its parts stand in order and near each other, and nothing between them turns round
-    /// what they say.
+    /// Finds a shortened quote: its parts occur in order and near each other, and no text between them negates them.
     fn parts(&self, quote: &str) -> Vec<Hit> {
         let trim =
             |part: &'_ str| -> String { part.trim_matches(['.', '[', ']', '(', ')', ' ']).to_string() };
@@ -209,7 +215,7 @@ impl<'a> Ground<'a> {
             return vec![];
         }
         let text = self.bare();
-        // From the last part to the first, so that every part knows the nearest good rest behind it.
+        // From the last part to the first, so that each part is joined with the nearest complete chain behind it.
         let mut chains: Option<Vec<Span>> = None;
         for part in parts.iter().rev() {
             let here = occurrences(&text.text, part);
@@ -221,12 +227,13 @@ impl<'a> Ground<'a> {
         self.hits(text, &chains.unwrap_or_default())
     }
 
-    /// Almost as quoted, near the named line.
+    /// Finds a text near the named line that almost equals the quote.
     fn similar(&self, quote: &str, named: Option<u32>) -> Option<Grounded> {
         let named = named?;
         let text = self.bare();
         let first = named.saturating_sub(NEAR_LINES).max(self.lines.0);
         let last = named.saturating_add(NEAR_LINES).min(self.lines.1);
+        // Aligning words is expensive, so only a window around the line is compared.
         let bytes = text.range(first, last);
         let window = text.text.get(bytes.clone())?;
         let near = near::find(quote, window)?;
@@ -245,7 +252,7 @@ impl<'a> Ground<'a> {
         match self.find_term(first, last, terms) {
             Some((term, line)) => Err(format!("`{term}` stands there, in line {line}")),
             None => {
-                // The heading itself; without one, the beginning.
+                // An absence is placed at its heading, or at the beginning if it has none.
                 let line = first.saturating_sub(u32::from(!heading.trim().is_empty())).max(1);
                 let place = self.at(Hit { line, end_line: line });
                 Ok(Grounded { place, found: None, instead: None, pre_existing: false })
@@ -253,18 +260,20 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// The lines under a heading, subsections and all; no heading: all that is under review.
+    /// Returns the lines under a heading, including subsections; without a heading everything under review.
     fn under(&self, heading: &str, named: Option<u32>) -> Result<(u32, u32), String> {
         let (first, last) = self.lines;
         let title = self.without_file(heading);
         if title.is_empty() {
             return Ok(self.lines);
         }
+        // The heading is also tried as written: a title may itself begin with a file name.
         let inside: Vec<&Section> = [title, heading]
             .into_iter()
             .flat_map(|title| titled(&self.sections, title))
             .filter(|section| (first..=last).contains(&section.line))
             .collect();
+        // Several sections may have the same title; the named line tells which one is meant.
         let around = inside.iter().find(|section| named.is_some_and(|line| section.contains(line)));
         match around.or(inside.first()) {
             Some(section) => Ok((section.line + 1, section.end_line)),
@@ -272,9 +281,10 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// `docs/prd.md: Goals` and `prd.md#Goals` mean the heading, if they mean this file.
+    /// Strips this file's name from a heading such as `docs/prd.md: Goals` or `prd.md#Goals`.
     fn without_file<'h>(&self, heading: &'h str) -> &'h str {
         let heading = heading.trim();
+        // Agents often leave out the directory.
         let name = self.file.rsplit('/').next().unwrap_or(self.file);
         let file = [self.file, name].into_iter().filter(|file| !file.is_empty());
         let rest = file.filter_map(|file| heading.strip_prefix(file)).next();
@@ -290,6 +300,7 @@ impl<'a> Ground<'a> {
         let start = |line: u32| self.starts.get(line as usize).copied().unwrap_or(self.text.len());
         let (from, to) = (start(first.saturating_sub(1)), start(last));
         let stems = self.stems.get_or_init(|| absence::stems(&self.text));
+        // Stems are sorted by line, so the ones of a range of lines are found without a scan.
         let upto = |line: u32| stems.partition_point(|(_, at)| *at <= line);
         let (skip, end) = (upto(first.saturating_sub(1)), upto(last));
         let part = Part { line: first, text: self.text.get(from..to)?, stems: stems.get(skip..end)? };
@@ -297,6 +308,7 @@ impl<'a> Ground<'a> {
     }
 
     fn covers(&self, hit: Hit) -> bool {
+        // Evidence must lie completely within the section under review.
         self.lines.0 <= hit.line && hit.end_line <= self.lines.1
     }
 
@@ -314,23 +326,24 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// A part of a text, in bytes.
+/// A range of bytes in a text.
 #[derive(Clone, Copy)]
 struct Span {
     start: usize,
     end: usize,
 }
 
-/// Where `quote` stands in `text` as whole words.
+/// Finds `quote` in `text` as whole words.
 fn occurrences(text: &str, quote: &str) -> Vec<Span> {
     let found = text.match_indices(quote).map(|(start, _)| Span { start, end: start + quote.len() });
     found.filter(|span| stands_alone(text, span.start, span.end)).collect()
 }
 
-/// A part with the nearest rest behind it, if that is near and the words between do not turn it round.
+/// Joins a part with the nearest chain behind it, if it is near and no text between them negates them.
 fn chain(text: &str, one: Span, rest: &[Span]) -> Option<Span> {
     let next = rest.get(rest.partition_point(|span| span.start < one.end))?;
     let gap = text.get(one.end..next.start).filter(|gap| gap.len() <= GAP)?;
+    // Only the sentences that touch the parts can negate them; those in between are about something else.
     let mut sentences = gap.split_inclusive(['.', '!', '?']);
     let first = sentences.next().unwrap_or_default();
     let last = sentences.next_back().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Names of things, each its own type, so that a run can never be taken for a finding.
+//! Identifiers, each with its own type, so that a run id can never be used as a finding id.
 //!
-//! Ids are made where the thing is made (`runner` for runs, [`crate::merge`] for findings); this module only says what
-//! they look like.
+//! Ids are made where the thing is made (`runner` for runs, [`crate::merge`] for findings); this module only defines
+//! their format.
 
 use alloc::{
     format,
@@ -46,7 +46,7 @@ text_id!(
     AgentName
 );
 text_id!(
-    /// A coding client, for instance `codex`. Which ids there are is known to `agents` alone.
+    /// A coding client, for instance `codex`. Only `agents` knows which ids exist.
     ClientId
 );
 text_id!(
@@ -54,7 +54,7 @@ text_id!(
     Hash
 );
 text_id!(
-    /// A question to a person, `D1`, `D2`, …; unique within a run.
+    /// A question to the user, `D1`, `D2`, …; unique within a run.
     DecisionId
 );
 text_id!(
@@ -64,16 +64,18 @@ text_id!(
 
 impl Hash {
     pub fn of(bytes: &[u8]) -> Hash {
+        // Hexadecimal text, since hashes are part of journals, file names and messages.
         Hash(blake3::hash(bytes).to_hex().to_string())
     }
 
-    /// The first twelve digits: enough for people.
+    /// Returns the first twelve digits, which are enough for users.
     pub fn short(&self) -> &str {
+        // A hash read from a journal can be shorter than that.
         self.0.get(..12).unwrap_or(&self.0)
     }
 }
 
-/// A hash in the making, for what is too long to hold.
+/// Computes a hash piece by piece, for content that is too long to hold in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Hashing(blake3::Hasher);
 
@@ -88,7 +90,7 @@ impl Hashing {
 }
 
 impl Key {
-    /// `parent/child`.
+    /// Returns the key `parent/child`.
     pub fn child(&self, name: &str) -> Key {
         Key(format!("{}/{name}", self.0))
     }
@@ -101,6 +103,7 @@ pub struct FindingId(pub u32);
 
 impl FindingId {
     pub fn parse(text: &str) -> Option<FindingId> {
+        // Users also type `f3`.
         let digits = text.strip_prefix('F').or_else(|| text.strip_prefix('f'))?;
         digits.parse().ok().map(FindingId)
     }

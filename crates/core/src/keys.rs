@@ -1,16 +1,16 @@
-//! The keys of effects whose meaning is read back: built here and taken apart here.
+//! The keys of effects whose meaning is read back: they are built here and parsed here.
 //!
-//! A key is a path of names, for instance `round-2/fix-1/fix/3/again`. Whoever needs to know what a key belongs to (reports,
-//! landings) asks the readers below, never its text. A name that is never read back (`inbox`, `tracker`, `ask-F3`) is given where it is
-//! asked for, with [`Key::child`].
+//! A key is a path of names, for instance `round-2/fix-1/fix/3/again`. Code that needs to know what a key belongs to (reports,
+//! landings) uses the readers below, never its text. A name that is never read back (`inbox`, `tracker`, `ask-F3`) is given
+//! where the effect is requested, with [`Key::child_key`].
 //!
 //! | key | what it names |
 //! | --- | --- |
 //! | `round-N` | a round of a review |
-//! | `round-N/freeze`, `…/review/ROLE`, `…/challenge/VOICE/BATCH` | what the round asks for |
+//! | `round-N/freeze`, `…/review/ROLE`, `…/challenge/VOICE/BATCH` | what the round requests |
 //! | `round-N/fix-M` | a fix iteration |
 //! | `round-N/fix-M/fix/K`, `…/session` | one fixer, or the user's session, in it |
-//! | `TASK/again`, `anew`, `other-K`, `then-K` | another try at the same task |
+//! | `TASK/again`, `anew`, `other-K`, `then-K` | another attempt at the same task |
 //! | `TASK/pause`, `wait-K`, `land` | what is done for a task |
 
 use alloc::format;
@@ -29,6 +29,7 @@ impl Key {
     }
 
     pub fn fix_iteration(round: u32, iteration: u32) -> Key {
+        // Iterations are counted within their round.
         Key::round(round).numbered("fix", iteration)
     }
 
@@ -42,7 +43,7 @@ impl Key {
         Key::new("wait")
     }
 
-    /// The `number`-th file that is put back.
+    /// The `ordinal`-th file that is restored.
     pub fn restore(number: u32) -> Key {
         Key::new(format!("restore-{number}"))
     }
@@ -52,10 +53,11 @@ impl Key {
     }
 
     pub fn reviewer(&self, role: Role) -> Key {
+        // The role is unique within a round, so it can name the seat.
         self.child("review").child(role.as_str())
     }
 
-    /// The `number`-th fixer of an iteration, counted from 1.
+    /// The `ordinal`-th fixer of an iteration, counted from 1.
     pub fn fixer(&self, number: u32) -> Key {
         self.child("fix").child(&format!("{number}"))
     }
@@ -69,32 +71,32 @@ impl Key {
         self.child(LAND)
     }
 
-    /// The one second try at a task.
+    /// The one second attempt at a task.
     pub fn second_try(&self) -> Key {
         self.child(AGAIN)
     }
 
-    /// The same task in a new conversation.
+    /// The same task in a new session.
     pub fn new_session(&self) -> Key {
         self.child(ANEW)
     }
 
-    /// The pause before the second try.
+    /// The pause before the second attempt.
     pub fn pause(&self) -> Key {
         self.child(PAUSE)
     }
 
-    /// The task given to the `number`-th other agent.
+    /// The task given to the `ordinal`-th other agent.
     pub fn other_agent(&self, number: u32) -> Key {
         self.numbered("other", number)
     }
 
-    /// The `number`-th wait for a usage limit.
+    /// The `ordinal`-th wait for a usage limit.
     pub fn wait_for_reset(&self, number: u32) -> Key {
         self.numbered("wait", number)
     }
 
-    /// The task after the `number`-th wait for a usage limit.
+    /// The task after the `ordinal`-th wait for a usage limit.
     pub fn after_wait(&self, number: u32) -> Key {
         self.numbered("then", number)
     }
@@ -104,11 +106,13 @@ impl Key {
     }
 
     fn last(&self) -> &str {
+        // A key is never empty, and `rsplit` returns at least one part.
         self.as_str().rsplit('/').next().unwrap_or_default()
     }
 
     /// The round that an effect belongs to.
     pub fn round_number(&self) -> Option<u32> {
+        // The round is always the first segment; other keys such as `end` have none.
         number_after(self.as_str().split('/').next()?, "round")
     }
 
@@ -120,19 +124,20 @@ impl Key {
         number_after(self.last(), "then").is_some()
     }
 
-    /// What the user's session did, not a fixer.
+    /// Whether the user's session did it, not a fixer.
     pub fn is_session(&self) -> bool {
         self.last() == SESSION
     }
 
-    /// `round-1/fix-2` itself, not what is done in it.
+    /// Whether it is `round-1/fix-2` itself, not an effect within it.
     pub fn is_fix_iteration(&self) -> bool {
         number_after(self.last(), "fix").is_some()
     }
 
-    /// The task that an effect belongs to: other tries, pauses, waits and landings belong to what stands before them.
+    /// Returns the task that an effect belongs to: other attempts, pauses, waits and landings belong to what precedes them.
     pub fn task(&self) -> Key {
         let mut task = self.as_str();
+        // Suffixes can be nested, for instance `other-1/again`.
         while let Some((before, last)) = task.rsplit_once('/')
             && is_part_of_a_task(last)
         {
@@ -147,15 +152,16 @@ impl Key {
         (parts.next()? == "review").then(|| parts.next())?
     }
 
-    /// Which fixer's task it belongs to, as its key counts it.
+    /// Returns the number of the fixer whose task it belongs to.
     pub fn fixer_number(&self) -> Option<u32> {
         let mut parts = self.as_str().split('/').skip(1);
+        // Both `fix-M` and `fix` are needed: `round-1/fix-2` alone names the iteration.
         let in_iteration = number_after(parts.next()?, "fix").is_some();
         (in_iteration && parts.next()? == "fix").then(|| parts.next()?.parse().ok())?
     }
 }
 
-/// `then-3` after `then` is 3.
+/// Parses the number behind a name: `then-3` after `then` is 3.
 fn number_after(part: &str, name: &str) -> Option<u32> {
     part.strip_prefix(name)?.strip_prefix('-')?.parse().ok()
 }

@@ -1,6 +1,6 @@
-//! How heavy a review is: tier, level, roles, panel.
+//! How thorough a review is: tier, level, roles, panel.
 //!
-//! The tier is chosen by a person or a setting; the level follows from it by one table.
+//! The user or a setting chooses the tier; the level follows from it by one table.
 
 use alloc::{vec, vec::Vec};
 use core::fmt;
@@ -17,6 +17,7 @@ pub struct Tier(#[schemars(range(min = 0, max = 4))] u8);
 
 impl Tier {
     pub fn new(number: u8) -> Option<Tier> {
+        // The field is private, so every tier has passed this check.
         (number <= 4).then_some(Tier(number))
     }
 
@@ -40,7 +41,7 @@ impl<'de> Deserialize<'de> for Tier {
     }
 }
 
-/// How big the panel is.
+/// The size of the panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
@@ -49,11 +50,11 @@ pub enum Level {
     Full,
 }
 
-/// When a review is good.
+/// When a review counts as successful.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// Nothing is left open.
+    /// No finding is left open.
     #[default]
     ZeroOpen,
     /// No critical finding is left open; the others are deferred.
@@ -119,7 +120,7 @@ impl fmt::Display for Tier {
     }
 }
 
-/// The level for a tier and a confidence (0 to 100) from before the tier's adjustment.
+/// Returns the level for a tier and a confidence (0 to 100) without the tier's deduction.
 ///
 /// | tier | confidence | level |
 /// | --- | --- | --- |
@@ -133,14 +134,16 @@ pub fn level_for(tier: Tier, confidence: Option<u32>) -> Level {
     match (tier.number(), confidence) {
         (0, _) => Level::Minimal,
         (1, _) => Level::Dual,
+        // The confidence lowers the effort only from tier 2 on; below that the tier alone decides.
         (_, Some(score)) if score > 98 => Level::Minimal,
         (_, Some(score)) if score >= 95 => Level::Dual,
         _ => Level::Full,
     }
 }
 
-/// The reviewers of one round, in a fixed order.
+/// Returns the reviewers of one round, in a fixed order.
 pub fn panel(subject: &Subject, level: Level, tier: Tier) -> Vec<Role> {
+    // Documents are reviewed by a party and by elicitation, code by specification and quality.
     let document = subject.is_document();
     let mut seats = match (document, level) {
         (_, Level::Minimal) => vec![Role::Adversarial],
@@ -149,22 +152,24 @@ pub fn panel(subject: &Subject, level: Level, tier: Tier) -> Vec<Role> {
         (false, Level::Dual) => vec![Role::Spec, Role::Adversarial],
         (false, Level::Full) => vec![Role::Spec, Role::Quality, Role::Adversarial],
     };
+    // Only the highest tier adds a party to a code review; documents always have one at this level.
     if !document && level == Level::Full && tier.number() == 4 {
         seats.push(Role::Party);
     }
     seats
 }
 
-/// Another panel of the same size, for the one more round that a degraded panel gets.
+/// Returns another panel of the same size, for the one additional round that a degraded panel gets.
 pub fn other_panel(subject: &Subject, level: Level, tier: Tier) -> Vec<Role> {
     let mut seats = match (subject.is_document(), level) {
         (true, Level::Minimal) => vec![Role::Elicitation],
         (false, Level::Minimal) => vec![Role::Quality],
         (true, Level::Dual) => vec![Role::Adversarial, Role::Elicitation],
         (false, Level::Dual) => vec![Role::Quality, Role::Adversarial],
-        // There is nobody else to call; they change places, and so agents.
+        // A full panel has no other roles to call, so the same roles change places and thereby agents.
         (_, Level::Full) => panel(subject, level, tier),
     };
+    // Reversed seats go to other agents, because agents are assigned by position.
     if level == Level::Full {
         seats.reverse();
     }

@@ -1,12 +1,12 @@
 //! What Tribunal decides: the vocabulary, the rules and the workflows.
 //!
 //! A workflow is plain `async` code over the [`host::Host`] trait; a rule is a plain function. Everything here is a
-//! function of its inputs: given the same replies in the same order a workflow asks for the same things, which is what
-//! lets a run be killed at any instant and go on.
+//! function of its inputs: given the same replies in the same order, a workflow requests the same effects. This is what
+//! lets a run be killed at any instant and be resumed.
 //!
-//! Not here, on purpose: files, processes, clocks, databases, terminals. The crate is `no_std` and its dependencies are
-//! on an allow-list, so that it *cannot* do any of that. Effects are performed in `runner`, shown in `report`, kept in
-//! `store`; agents' languages are translated in `agents`, BMAD's files in `bmad`.
+//! Files, processes, clocks, databases and terminals are absent on purpose. The crate is `no_std` and its dependencies are
+//! on an allow-list, so that it *cannot* use any of them. Effects are performed in `runner`, shown in `report` and stored in
+//! `store`; the protocols of agents are translated in `agents`, the files of BMAD in `bmad`.
 #![no_std]
 
 extern crate alloc;

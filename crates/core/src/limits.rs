@@ -1,4 +1,4 @@
-//! What a run may use, what it has used, and the guard between the two. Nothing is ever unlimited.
+//! What a run may use, what it has used, and the check between the two. Nothing is ever unlimited.
 
 use alloc::{collections::BTreeMap, format, string::String};
 use core::{fmt, ops::AddAssign};
@@ -18,7 +18,7 @@ pub struct Cost(pub u64);
 
 impl Cost {
     pub fn of(amount: f64) -> Cost {
-        // A negative or absurd amount is somebody's bug; it must not become a credit.
+        // A negative or absurd amount is a bug of the reporting client; it must not become a credit.
         if amount.is_finite() && amount > 0.0 { Cost((amount * 1e6 + 0.5) as u64) } else { Cost(0) }
     }
 
@@ -33,6 +33,7 @@ impl Cost {
 
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Cost) {
+        // Sums saturate: an overflow must not look like an unused budget.
         self.0 = self.0.saturating_add(other.0);
     }
 }
@@ -55,26 +56,26 @@ impl<'de> Deserialize<'de> for Cost {
     }
 }
 
-/// What one agent call used, as far as the agent said.
+/// What one agent call used, as far as the agent reported it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Usage {
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Tokens read from the provider's cache; they weigh a tenth.
+    /// Tokens read from the provider's cache; they count a tenth.
     pub cached_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The agent said nothing; we counted what went in and out.
+    /// The agent reported nothing, so the usage is estimated from the sizes of prompt and output.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub estimated: bool,
-    /// The cost is what it would have been by the token; a subscription paid for it.
+    /// The cost is what the tokens would have cost; a subscription paid for them.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub notional: bool,
 }
 
 impl Usage {
-    /// Four bytes a token: right to within a third for English, and better than a limit that nothing feeds.
+    /// Estimates four bytes per token. This is accurate to a third for English, and better than a limit without any input.
     pub fn estimate(prompt_bytes: usize, output_bytes: usize) -> Usage {
         Usage {
             input_tokens: prompt_bytes as u64 / 4,
@@ -87,6 +88,7 @@ impl Usage {
     pub fn plus(self, other: Usage) -> Usage {
         let cost = match (self.cost, other.cost) {
             (Some(Cost(one)), Some(Cost(two))) => Some(Cost(one.saturating_add(two))),
+            // With one cost unknown, the known one is a lower bound.
             (one, two) => one.or(two),
         };
         Usage {
@@ -94,6 +96,7 @@ impl Usage {
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
             cost,
+            // One estimated part makes the sum an estimate.
             estimated: self.estimated || other.estimated,
             notional: self.notional || other.notional,
         }
@@ -107,26 +110,26 @@ impl Usage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     pub rounds: u32,
-    /// Per round.
+    /// The most fix iterations in one round.
     pub fix_iterations: u32,
-    /// Agent tasks failed in a row.
+    /// The most agent tasks that may fail in a row.
     pub failures: u32,
-    /// Distinct valid findings, open or fixed.
+    /// The most distinct valid findings, open or fixed.
     pub findings: u32,
-    /// Awake time.
+    /// The most awake time.
     pub runtime_ms: u64,
     pub cost: Cost,
-    /// Weighted, counted for calls whose cost was not reported.
+    /// The most weighted tokens, counted for calls whose cost was not reported.
     pub tokens: u64,
     pub waits: Waits,
 }
 
-/// What becomes of a run whose agents may not be asked for a while.
+/// How a run handles agents that may not be asked for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Waits {
-    /// How long it may wait for that in all; this is no awake time.
+    /// How long it may wait in total; this does not count as awake time.
     pub at_most_ms: u64,
-    /// Rather than ask another agent.
+    /// Wait rather than ask another agent.
     pub first: bool,
 }
 
@@ -151,19 +154,19 @@ impl Default for Limits {
     }
 }
 
-/// What a run has used. A person who answers `more` to a halt gets the limits' amounts once more: `grants` counts that.
+/// What a run has used. If the user answers `more` to a halt, every limit is granted once more; `grants` counts that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spent {
     pub failures_in_a_row: u32,
     pub cost: Cost,
-    /// What of the cost a subscription paid: it is what it would have been by the token.
+    /// The part of the cost that a subscription paid: what the tokens would have cost.
     #[serde(default, skip_serializing_if = "Cost::is_nothing")]
     pub notional: Cost,
     pub tokens: u64,
-    /// Tokens of calls that came without a cost.
+    /// Tokens of calls whose cost was not reported.
     pub uncosted_tokens: u64,
     pub grants: u32,
-    /// Agents whose last tries failed, and how many in a row.
+    /// Agents whose last attempts failed, with the number of failures in a row.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failing: Failing,
     /// Agents that may not be asked before this wall time.
@@ -173,11 +176,11 @@ pub struct Spent {
     pub waited: Waited,
 }
 
-/// Time in which a run did nothing but wait until an agent may be asked again.
+/// The time in which a run only waited until an agent could be asked again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Waited {
     pub ms: u64,
-    /// The awake time up to which it is counted: agents wait side by side.
+    /// The awake time up to which waiting is counted already: agents wait in parallel, and no interval counts twice.
     until_ms: u64,
 }
 
@@ -186,8 +189,9 @@ impl Waited {
         *self == Waited::default()
     }
 
-    /// From one awake time to another.
+    /// Adds an interval between two awake times.
     pub fn add(&mut self, from_ms: u64, to_ms: u64) {
+        // Only the part behind the last counted time is new.
         self.ms = self.ms.saturating_add(to_ms.saturating_sub(from_ms.max(self.until_ms)));
         self.until_ms = self.until_ms.max(to_ms);
     }
@@ -195,14 +199,14 @@ impl Waited {
 
 pub type Failing = BTreeMap<AgentName, u32>;
 
-/// What came of one try of an agent.
+/// The outcome of one attempt of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tried {
     Answered,
     Failed,
-    /// It is not there, or cannot start: another try would be the same.
+    /// It is not installed or cannot start: another attempt would fail the same way.
     CannotWork,
-    /// Nothing is wrong with it; it may be asked again later.
+    /// The agent works, but may be asked again only later.
     Limited,
 }
 
@@ -213,7 +217,7 @@ impl Spent {
             Some(cost) => {
                 self.cost += cost;
                 if usage.notional {
-                    // Nobody pays it, so it is the tokens that are limited.
+                    // A subscription pays, so the tokens count towards the limit instead of the cost.
                     self.notional += cost;
                     self.uncosted_tokens = self.uncosted_tokens.saturating_add(usage.weighted());
                 }
@@ -222,35 +226,38 @@ impl Spent {
         }
     }
 
-    /// An agent's try ended like this.
+    /// Records the outcome of an agent's attempt.
     pub fn tried(&mut self, agent: &AgentName, tried: Tried) {
         let more = match tried {
+            // One success ends the row of failures.
             Tried::Answered => {
                 self.failing.remove(agent);
                 return;
             }
             Tried::Limited => return,
             Tried::Failed => 1,
+            // Two failures make it count as failing at once; see `seating::is_working`.
             Tried::CannotWork => 2,
         };
         *self.failing.entry(agent.clone()).or_default() += more;
     }
 
-    /// What somebody pays.
+    /// Returns the cost that is really paid.
     fn paid(&self) -> Cost {
         Cost(self.cost.0.saturating_sub(self.notional.0))
     }
 
-    /// How often each amount may be used.
+    /// Returns how often each limit may be used: once, and once more for each grant.
     pub fn shares(&self) -> u32 {
         self.grants + 1
     }
 }
 
-/// After so many failures in a row: twice as long each time, at most a minute.
+/// Returns the pause after this many failures in a row: twice as long each time, at most a minute.
 pub fn backoff_ms(failures: u32) -> u64 {
     match failures {
         0 => 0,
+        // 2, 4, 8, 16 and 32 seconds.
         1..=5 => 1_000 << failures,
         _ => 60_000,
     }
@@ -260,13 +267,13 @@ pub fn backoff_ms(failures: u32) -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Left {
     pub rounds: u32,
-    /// In this round.
+    /// What is left in this round.
     pub fix_iterations: u32,
     pub failures: u32,
     pub seconds: u64,
     pub findings: u32,
     pub cost: Cost,
-    /// For calls whose cost is not reported.
+    /// Weighted tokens for calls whose cost is not reported.
     pub tokens: u64,
 }
 
@@ -274,7 +281,7 @@ pub struct Left {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReviewProgress {
     pub rounds: u32,
-    /// In the last round.
+    /// Fix iterations in the last round.
     pub iterations: u32,
 }
 
@@ -284,6 +291,7 @@ impl Left {
         let many = u64::from(shares);
         Left {
             rounds: limits.rounds.saturating_mul(shares).saturating_sub(done.rounds),
+            // Iterations and failures are counted anew after a grant, so grants do not multiply them.
             fix_iterations: limits.fix_iterations.saturating_sub(done.iterations),
             failures: limits.failures.saturating_sub(spent.failures_in_a_row),
             seconds: runtime_ms(limits, spent).saturating_sub(worked_ms(spent, awake_ms)) / 1000,
@@ -294,18 +302,19 @@ impl Left {
     }
 }
 
-/// What may still be spent.
+/// Returns the cost that may still be spent.
 pub fn cost_left(limits: &Limits, spent: &Spent) -> Cost {
     Cost(limits.cost.0.saturating_mul(u64::from(spent.shares())).saturating_sub(spent.paid().0))
 }
 
-/// A run keeps this much of its time for itself, to close in good order.
+/// The part of the runtime that a run keeps to close in good order.
 const OWN_SHARE_MS: u64 = 10_000;
-/// No task is given less: it could not even start.
+/// The shortest time that a task is given: with less it could not even start.
 const LEAST_MS: u64 = 1_000;
 
-/// What a task may take: its own time, within what is left of the run's.
+/// Returns the time that a task may take: its own timeout within the remaining runtime.
 pub fn task_ms(own_ms: u64, limits: &Limits, spent: &Spent, awake_ms: u64) -> u64 {
+    // The reserve leaves time to write the tracker and the summary after the last task.
     let rest =
         runtime_ms(limits, spent).saturating_sub(worked_ms(spent, awake_ms)).saturating_sub(OWN_SHARE_MS);
     own_ms.min(rest.max(LEAST_MS))
@@ -315,17 +324,18 @@ fn runtime_ms(limits: &Limits, spent: &Spent) -> u64 {
     limits.runtime_ms.saturating_mul(u64::from(spent.shares()))
 }
 
-/// Waiting for a limit to pass is not working.
+/// Returns the awake time without the time spent waiting for usage limits.
 fn worked_ms(spent: &Spent, awake_ms: u64) -> u64 {
     awake_ms.saturating_sub(spent.waited.ms)
 }
 
-/// The guard before every step: the first limit that is used up, if any.
+/// Checks all limits before a step and returns the ending for the first that is used up.
 pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Option<Ending> {
     let shares = spent.shares();
     let halt = |reason, used: String, of: String| {
         Some(Ending::new(reason, format!("{used} of {of} {}", unit(reason))))
     };
+    // Failures come first: time and money are of no use to a run whose agents do not work.
     if spent.failures_in_a_row >= limits.failures {
         return halt(
             Reason::Failures,
@@ -335,11 +345,12 @@ pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Op
     }
     let runtime = runtime_ms(limits, spent);
     let awake_ms = worked_ms(spent, awake_ms);
-    // With no more than its own share left, a run can start nothing that could end in time.
+    // With no more than the reserved time left, a run can start nothing that would end in time.
     if awake_ms.saturating_add(OWN_SHARE_MS.min(runtime / 2)) >= runtime {
         let minutes = |ms: u64| format!("{}", ms / 60_000);
         return halt(Reason::Runtime, minutes(awake_ms), minutes(runtime));
     }
+    // So many findings need a look by the user before money is spent on fixing them.
     if findings > limits.findings.saturating_mul(shares) {
         return halt(
             Reason::Findings,
@@ -350,11 +361,12 @@ pub fn guard(limits: &Limits, spent: &Spent, awake_ms: u64, findings: u32) -> Op
     budget(limits, spent)
 }
 
-/// The part of the guard that is about money.
+/// Checks cost and tokens only.
 pub fn budget(limits: &Limits, spent: &Spent) -> Option<Ending> {
     let many = u64::from(spent.shares());
     let cost = Cost(limits.cost.0.saturating_mul(many));
     let tokens = limits.tokens.saturating_mul(many);
+    // Tokens limit only the calls whose cost is unknown, so that no call counts twice.
     let (reason, used, of) = if spent.paid() >= cost {
         (Reason::Cost, format!("{}", spent.paid()), format!("{cost}"))
     } else if spent.uncosted_tokens >= tokens {

@@ -1,10 +1,11 @@
-//! Merging: what several reviewers raised becomes one list, the same whatever order their answers came in.
+//! Merging: the claims of several reviewers become one list, independent of the order in which their answers arrived.
 //!
 //! Claims are sorted by place, raiser and ordinal; ids are given after the sort and never change. A claim joins the first
-//! finding at its place that means the same ([`alike`]), unless the same reviewer raised both in one answer: it meant two
-//! things. It is compared with what the finding was first raised as, so that joining cannot wander off. What is fixed is
-//! never joined, and what a person has settled only by a claim of the same category. Everything else is new; where nobody
-//! can be sure, it names the finding that it may be. Better two findings too many than one lost.
+//! finding at its place that means the same ([`likeness`]), unless the same reviewer raised both in one answer: then it
+//! meant two things. A claim is compared with the finding as it was first raised, so that joining cannot drift. Fixed
+//! findings are never joined, and findings that the user has settled only by a claim of the same category. Everything else
+//! is new; where merging cannot be sure, the new finding names the one that it may repeat. Two findings too many are better
+//! than one lost.
 
 use alloc::{
     string::{String, ToString},
@@ -25,7 +26,7 @@ mod alike;
 
 use alike::{Likeness, Said, likeness, overlap};
 
-/// A claim with its raiser, grounded or not.
+/// A claim with its raiser and the result of grounding.
 #[derive(Clone, Debug)]
 struct Claimed {
     ground: Result<Grounded, String>,
@@ -34,11 +35,11 @@ struct Claimed {
     raised: Raised,
 }
 
-/// What merging did.
+/// What merging did with one claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
     New(FindingId),
-    /// An earlier finding was raised again or by one more reviewer.
+    /// An earlier finding was raised again, or by one more reviewer.
     Joined {
         finding: FindingId,
         severity: Severity,
@@ -48,7 +49,7 @@ pub enum Merged {
     },
 }
 
-/// Grounds and merges one round's claims into `findings`.
+/// Grounds and merges the claims of one round into `findings`.
 pub fn merge(
     findings: &mut Vec<Finding>,
     answers: Vec<(Raiser, Vec<Raised>)>,
@@ -61,6 +62,7 @@ pub fn merge(
             Belongs::To(index) => {
                 let finding = &mut findings[index];
                 if !is_weighed(finding) {
+                    // The smaller value is the more severe one: a further claim can only raise the severity.
                     finding.severity = finding.severity.min(weight(&claim.raised));
                 }
                 finding.raisers.push(claim.raiser.clone());
@@ -78,12 +80,12 @@ pub fn merge(
     done
 }
 
-/// Challengers or a person have said how severe it is: one more claim does not change that.
+/// Whether challengers or the user decided the severity, so that another claim must not change it.
 fn is_weighed(finding: &Finding) -> bool {
     finding.history.iter().any(|step| step.cause.settles_severity())
 }
 
-/// How severe a claim is. The one place where more than the raiser's own word can count, such as a party's votes.
+/// Returns the severity of a claim. Anything that should count besides the raiser's own severity belongs here.
 fn weight(raised: &Raised) -> Severity {
     raised.severity
 }
@@ -92,15 +94,17 @@ fn sorted(answers: Vec<(Raiser, Vec<Raised>)>, scene: &Scene<'_>) -> Vec<Claimed
     let mut claims = vec![];
     for (raiser, raised) in answers {
         for (ordinal, mut raised) in raised.into_iter().enumerate() {
+            // Grounding comes before sorting, because the place is the first key.
             let mut ground = scene.find(&raised);
             if let Some(text) = ground.as_mut().ok().and_then(|found| found.instead.take()) {
-                // What really stands there is the evidence from now on.
+                // From now on the evidence is the text that is really there.
                 raised.evidence = Evidence::Quote { text };
             }
             claims.push(Claimed { ground, raiser: raiser.clone(), ordinal, raised });
         }
     }
-    // Grounded ones first, so that the ids people see first are those that count.
+    // Grounded claims come first, so that the lowest ids belong to findings that count. The remaining keys make the order
+    // independent of the order in which the answers arrived.
     claims.sort_by(|a, b| {
         let place = |c: &Claimed| (c.ground.is_err(), c.ground.clone().ok().map(|found| found.place));
         let word = |c: &Claimed| (c.ordinal, c.raised.severity, c.raised.description.clone());
@@ -110,7 +114,7 @@ fn sorted(answers: Vec<(Raiser, Vec<Raised>)>, scene: &Scene<'_>) -> Vec<Claimed
 }
 
 enum Belongs {
-    /// The finding at this index is meant.
+    /// The claim belongs to the finding at this index.
     To(usize),
     Nowhere {
         maybe: Option<FindingId>,
@@ -120,11 +124,13 @@ enum Belongs {
 fn belongs(findings: &[Finding], claim: &Claimed) -> Belongs {
     let mut maybe = None;
     for (index, finding) in findings.iter().enumerate() {
+        // One reviewer that raises two findings in one answer means two different things.
         if finding.raisers.contains(&claim.raiser) {
             continue;
         }
         match compare(finding, claim) {
             Likeness::Same if may_join(finding, claim) => return Belongs::To(index),
+            // The first possible duplicate is named; a later one would be no more certain.
             Likeness::Same | Likeness::Unsure => maybe = maybe.or(Some(finding.id)),
             Likeness::Apart => {}
         }
@@ -142,7 +148,7 @@ fn compare(finding: &Finding, claim: &Claimed) -> Likeness {
                 description: &claim.raised.description,
             },
         ),
-        // Without a place there is nothing to go by but the words themselves.
+        // Without a place only identical claims are the same.
         (None, Err(_))
             if finding.evidence == claim.raised.evidence
                 && fold(&finding.description) == fold(&claim.raised.description) =>
@@ -155,8 +161,9 @@ fn compare(finding: &Finding, claim: &Claimed) -> Likeness {
 
 fn may_join(finding: &Finding, claim: &Claimed) -> bool {
     match finding.status {
-        // It was repaired: this is a new flaw, or the repair was none.
+        // The finding was repaired: this is a new issue, or the repair did not work.
         Status::Fixed => false,
+        // A decision of the user covers only the same kind of issue.
         Status::Dismissed { why: Dismissal::Person } | Status::Deferred { why: Deferral::Person } => {
             fold(&finding.category) == fold(&claim.raised.category)
         }
@@ -191,6 +198,7 @@ fn new_finding(id: FindingId, maybe_same_as: Option<FindingId>, claim: Claimed, 
     if let Some(why) = ungrounded {
         let to = Status::Dismissed { why: Dismissal::Ungrounded };
         finding.apply(Transition::new(to, Cause::Ungrounded, why), at);
+    // A real issue, but not one of this change.
     } else if pre_existing {
         let note = "it stands away from the changed lines";
         let to = Status::Deferred { why: Deferral::PreExisting };
@@ -199,7 +207,7 @@ fn new_finding(id: FindingId, maybe_same_as: Option<FindingId>, claim: Claimed, 
     finding
 }
 
-/// A line for briefs and logs.
+/// Returns the finding in one line for briefs and logs.
 pub fn headline(finding: &Finding) -> String {
     let place = finding.place.as_ref().map_or("no place".to_string(), ToString::to_string);
     alloc::format!("{} {} {place}: {}", finding.id, finding.severity, finding.description)

@@ -1,4 +1,4 @@
-//! What a review counted, under the names people's dashboards know.
+//! The metrics of a review, under the names that existing dashboards know.
 
 use alloc::string::String;
 
@@ -17,7 +17,7 @@ pub struct Metrics {
     pub recoveries: u32,
     pub loops_detected: u32,
     pub total_backoff_seconds: u64,
-    /// Points that a run's file can be taken back to: one a landing.
+    /// The points to which a run's file can be reverted: one for each landing.
     pub checkpoints: u32,
 }
 
@@ -31,15 +31,15 @@ pub struct MetricsFile {
     pub findings: FindingMetrics,
     pub tokens: u64,
     pub cost: Cost,
-    /// How often a run's file was taken back to a checkpoint while it ran.
+    /// How often a run's file was reverted to a checkpoint while it ran.
     pub rollbacks: u32,
-    /// After the last round; none when no round was held, or none in a build that could calculate it.
+    /// The confidence after the last round; `None` if no round was held, or the build could not calculate it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_confidence: Option<u32>,
     pub exit_reason: String,
     pub elapsed_seconds: f64,
     pub elapsed_minutes: f64,
-    /// Fixed among those that had to be; 1.0 when there were none.
+    /// The share of fixed findings among those that had to be fixed; 1.0 if there were none.
     pub success_rate: f64,
 }
 
@@ -55,6 +55,7 @@ pub struct FindingMetrics {
 impl FindingMetrics {
     pub fn of(counts: &Counts) -> FindingMetrics {
         FindingMetrics {
+            // The names are those of existing dashboards, not of this code.
             total_issues_found: counts.total,
             total_issues_fixed: counts.fixed,
             total_issues_blocked: counts.blocked,
@@ -65,6 +66,7 @@ impl FindingMetrics {
 }
 
 pub fn success_rate(counts: &Counts) -> f64 {
+    // Deferred and dismissed findings did not have to be fixed.
     let due = counts.open + counts.fixed + counts.blocked;
     if due == 0 { 1.0 } else { f64::from(counts.fixed) / f64::from(due) }
 }

@@ -1,7 +1,7 @@
-//! How a seat goes about its work: the methods of an elicitation, the personas and rounds of a party.
+//! How a seat works: the methods of an elicitation, the personas and rounds of a party.
 //!
-//! Both are picked from the text under review by counting words, so that the same text always gets the same ones and a
-//! journal can be replayed. Nothing here is said to an agent yet: templates in `agents` find the words.
+//! Both are picked by counting words in the text under review, so that the same text always gets the same plan and a
+//! journal can be replayed. The wording for agents is in the templates of `agents`.
 
 use alloc::{
     string::{String, ToString},
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::level::{Role, words};
 
-/// What only some roles' briefs have.
+/// The part of a brief that only some roles have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "plan", rename_all = "snake_case")]
 pub enum Plan {
-    /// Nothing of its own, or not yet picked.
+    /// The role has no plan, or none was picked yet.
     #[default]
     Plain,
     Party {
@@ -31,15 +31,15 @@ pub enum Plan {
     },
 }
 
-/// Somebody a party lets speak: a role in a team, never a person.
+/// A role in a team that speaks in a party; never a real individual.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Persona {
     pub name: String,
-    /// What it looks after.
+    /// What the persona pays attention to.
     pub focus: String,
 }
 
-/// A way of asking what a text should have answered.
+/// A technique for finding what a text leaves unanswered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -62,7 +62,7 @@ words!(Method {
     FiveWhys = "five whys",
 });
 
-/// A method with the beginnings of words that call for it.
+/// The methods with the prefixes of words that call for them.
 const METHODS: [(Method, &[&str]); 7] = [
     (Method::Assumptions, &["assum", "expect", "should", "will", "always", "typical", "estimat", "believ"]),
     (Method::EdgeCases, &["limit", "maxim", "minim", "empty", "zero", "valid", "input", "format", "boundar"]),
@@ -82,7 +82,7 @@ const METHODS: [(Method, &[&str]); 7] = [
     (Method::FiveWhys, &["because", "goal", "problem", "reason", "purpose", "value", "why", "vision"]),
 ];
 
-/// A built-in persona: name, what it looks after, and the beginnings of words that call for it.
+/// A built-in persona: name, focus, and the prefixes of words that call for it.
 type Entry = (&'static str, &'static str, &'static [&'static str]);
 
 const ROSTER: [Entry; 8] = [
@@ -128,9 +128,9 @@ const ROSTER: [Entry; 8] = [
     ),
 ];
 
-/// How many personas or methods a plan has at least.
+/// The least number of personas or methods in a plan.
 pub const LEAST: usize = 3;
-/// And at most.
+/// The most personas or methods in a plan.
 pub const MOST: usize = 5;
 
 impl Plan {
@@ -138,18 +138,20 @@ impl Plan {
         *self == Plan::Plain
     }
 
-    /// The plan for a seat of this role over this text, with our own roster and defaults.
+    /// Returns the plan for a seat of this role over this text, with the built-in roster and defaults.
     pub fn for_role(role: Role, text: &str) -> Plan {
         match role {
+            // Only these two roles have a choice to make.
             Role::Party => Plan::party(text, &[], LEAST, 3),
             Role::Elicitation => Plan::elicitation(text, LEAST),
             _ => Plan::Plain,
         }
     }
 
-    /// A party over this text: personas from the project's own roster, or from ours if it has none.
+    /// Plans a party over this text with personas from the project's roster, or from the built-in one if it has none.
     pub fn party(text: &str, roster: &[Persona], least: usize, most_rounds: u32) -> Plan {
         let number = how_many(text, least);
+        // The project's own roster replaces the built-in one completely.
         let personas = if roster.is_empty() {
             let called = ROSTER.map(|(name, focus, words)| (name, focus, words.to_vec()));
             let scores = scores(text, called.iter().map(|(_, _, words)| words.as_slice()));
@@ -158,7 +160,9 @@ impl Plan {
         } else {
             from_roster(text, roster, number)
         };
+        // More points of view need one more round to answer each other.
         let rounds = if number > LEAST { 3 } else { 2 };
+        // At least one round, even if the settings say none: without it there is no party.
         Plan::Party { personas, rounds: rounds.min(most_rounds).max(1) }
     }
 
@@ -169,17 +173,18 @@ impl Plan {
     }
 }
 
-/// A longer text bears more points of view.
+/// Returns how many personas or methods to pick: a longer text supports more points of view.
 fn how_many(text: &str, least: usize) -> usize {
     let by_size = match text.len() {
         0..2_000 => 3,
         2_000..8_000 => 4,
         _ => 5,
     };
+    // The settings can raise the number, but only up to the maximum.
     by_size.max(least).clamp(LEAST, MOST)
 }
 
-/// A foreign roster brings no words of its own; those of its names and focuses are taken, short ones left out.
+/// Picks personas from a project's roster. It has no keywords, so the longer words of names and focuses are used.
 fn from_roster(text: &str, roster: &[Persona], number: usize) -> Vec<Persona> {
     let folded: Vec<Vec<String>> = roster.iter().map(calls).collect();
     let words: Vec<Vec<&str>> =
@@ -190,18 +195,22 @@ fn from_roster(text: &str, roster: &[Persona], number: usize) -> Vec<Persona> {
 
 fn calls(persona: &Persona) -> Vec<String> {
     let words = persona.name.split_whitespace().chain(persona.focus.split_whitespace());
+    // Punctuation such as in `limits,` does not belong to the keyword.
     let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
+    // Short words such as `and` occur in every text.
     words.filter(|word| word.chars().count() > 3).collect()
 }
 
-/// How many words of the text begin with one of each list's words.
+/// Counts for each list how many words of the text begin with one of its prefixes.
 fn scores<'w>(text: &str, lists: impl Iterator<Item = &'w [&'w str]>) -> Vec<u32> {
     let mut starts: Vec<(&str, usize)> = Vec::new();
     let mut scores = Vec::new();
     for (index, list) in lists.enumerate() {
+        // One flat list of all prefixes, each with the index of its list.
         starts.extend(list.iter().map(|start| (*start, index)));
         scores.push(0);
     }
+    // The text is split once for all lists: it can be long, and there are many prefixes.
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2) {
         let word = word.to_lowercase();
         for (_, index) in starts.iter().filter(|(start, _)| word.starts_with(start)) {
@@ -211,10 +220,12 @@ fn scores<'w>(text: &str, lists: impl Iterator<Item = &'w [&'w str]>) -> Vec<u32
     scores
 }
 
-/// The positions of the highest scores, in their own order; equal ones by position.
+/// Returns the positions of the highest counts in their original order; of equal counts the earlier one wins.
 fn best(scores: &[u32], number: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
+    // The sort is stable, so equal counts keep their order and the result is reproducible.
     order.sort_by_key(|index| Reverse(scores[*index]));
+    // Back to the original order, so that the roster's order is what users see.
     order.truncate(number);
     order.sort_unstable();
     order

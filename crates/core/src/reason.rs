@@ -1,4 +1,4 @@
-//! Why a run stands where it stands, and why it took a step: one table for triggers, halts, parks, outcomes and exit codes.
+//! Why a run ended, was parked, or took a step: one table for triggers, halts, parks, outcomes and exit codes.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -27,7 +27,7 @@ words!(Outcome {
     Cancelled = "cancelled",
 });
 
-/// Why. Every reason stands in [`TABLE`].
+/// Why a run ended, was parked or took a step. Every reason has a row in [`REASON_TABLE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -60,7 +60,7 @@ pub enum Reason {
 pub struct Row {
     pub reason: Reason,
     pub code: &'static str,
-    /// None: the run did not end. It was stopped and can go on, or this is why it took a step.
+    /// `None` if the run did not end: it was stopped and can continue, or this is the trigger of a step.
     pub outcome: Option<Outcome>,
     pub exit: u8,
     pub says: &'static str,
@@ -78,12 +78,13 @@ const fn row(
 
 use Outcome::{Cancelled, Failed, Halted, Resolved, Waiting};
 
-/// One row a reason, in the order of [`Reason`].
+/// One row for each reason, in the order of [`RunReason`].
 pub const TABLE: [Row; 22] = [
     row(Reason::GoalMet, "goal_met", Some(Resolved), 0, "the goal is met"),
     row(Reason::ReviewOnly, "review_only", Some(Waiting), 3, "findings are open and fixing was switched off"),
     row(Reason::Accepted, "accepted", Some(Resolved), 0, "a person accepted what was left"),
     row(Reason::Blocked, "blocked", Some(Waiting), 3, "findings wait for a person to decide"),
+    // Limits: the run halts and the user may grant more.
     row(Reason::Rounds, "rounds", Some(Halted), 4, "the rounds are used up"),
     row(
         Reason::FixIterations,
@@ -98,6 +99,7 @@ pub const TABLE: [Row; 22] = [
     row(Reason::Cost, "cost", Some(Halted), 4, "the cost budget is used up"),
     row(Reason::Tokens, "tokens", Some(Halted), 4, "the token budget is used up"),
     row(Reason::Environment, "environment", Some(Failed), 5, "an agent or the environment failed"),
+    // 130 is what shells report for a process that Ctrl-C ended.
     row(Reason::Stopped, "stopped", None, 130, "it was interrupted; its state is kept"),
     row(Reason::Abandoned, "abandoned", Some(Cancelled), 0, "a person ended it for good"),
     row(
@@ -115,6 +117,7 @@ pub const TABLE: [Row; 22] = [
         "nothing is left to do, but the confidence is below what was asked for",
     ),
     row(Reason::InSession, "in_session", Some(Waiting), 3, "its findings are in the hands of a session"),
+    // The remaining rows are triggers: they explain a step and never end a run.
     trigger(Reason::Initial, "initial", "it is the first"),
     trigger(Reason::IssuesRemain, "issues_remain", "findings are open"),
     trigger(Reason::Unreviewed, "unreviewed", "the text has not been reviewed as it stands now"),
@@ -122,13 +125,14 @@ pub const TABLE: [Row; 22] = [
     trigger(Reason::LoopDetected, "loop_detected", "agents went in circles; this is one changed try"),
 ];
 
-/// Why a step was taken; no run ends for it.
+/// Makes the row of a reason that triggers a step; no run ends with it.
 const fn trigger(reason: Reason, code: &'static str, says: &'static str) -> Row {
     row(reason, code, None, 0, says)
 }
 
 impl Reason {
     pub fn row(self) -> &'static Row {
+        // A test checks that the rows are in the order of the variants.
         &TABLE[self as usize]
     }
 
@@ -151,12 +155,12 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A reason with what a person wants to know about this case.
+/// A reason with the details of this case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
     pub reason: Reason,
     pub detail: String,
-    /// Of a run that was halted by a limit: what the others would still have allowed.
+    /// What the other limits would still have allowed, if one limit halted the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Left>,
 }

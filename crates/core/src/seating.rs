@@ -1,8 +1,8 @@
-//! Who sits where: agents for the seats of a panel, for fixers and for challengers.
+//! Chooses agents for the seats of a panel, for fixers and for challengers.
 //!
-//! Seats go to agents of different providers as far as the person listed them, always in the same way; text goes to no
-//! agent that was not named for that kind of work. Who has failed twice in a row is stood in for by a stronger agent, where
-//! one was named, else by the next that works: first those who take such work anyway, then those who stand by.
+//! Seats go to agents of different providers in the order of the settings, always in the same way; no agent gets text that
+//! it was not configured for. An agent that has failed twice in a row is replaced by a stronger one, if one is configured,
+//! else by the next that works: first those that take such work anyway, then those that stand by.
 
 use alloc::{vec, vec::Vec};
 
@@ -14,21 +14,22 @@ use crate::{
     settings::{AgentSpec, Settings},
 };
 
-/// So many failures in a row call for somebody else.
+/// From so many failures in a row on, another agent is asked.
 pub const PATIENCE: u32 = 2;
 
-/// What an agent does of a job.
+/// Returns how an agent takes part in a job.
 fn part(agent: &AgentSpec, job: Job) -> Part {
     agent.duties.get(&job).map_or(Part::Takes, |duty| duty.part)
 }
 
-/// Those who have this part in a job, so that neighbours have different providers as long as there are some: the first of
-/// each provider, in the order in which they were listed, then the second of each, and so on.
+/// Returns the agents with a wanted priority, ordered so that neighbours have different providers as far as possible: the
+/// first of each provider in the order of the settings, then the second of each, and so on.
 fn mixed(settings: &Settings, job: Job, wanted: impl Fn(Part) -> bool) -> Vec<&AgentSpec> {
     let mut left: Vec<&AgentSpec> = settings.agents.iter().filter(|agent| wanted(part(agent, job))).collect();
     let mut mixed: Vec<&AgentSpec> = Vec::new();
     while !left.is_empty() {
         let start = mixed.len();
+        // Each pass takes one agent of each provider; the others stay for the next pass.
         left.retain(|agent| {
             let seated = mixed[start..].iter().any(|other| other.provider() == agent.provider());
             if !seated {
@@ -40,15 +41,16 @@ fn mixed(settings: &Settings, job: Job, wanted: impl Fn(Part) -> bool) -> Vec<&A
     mixed
 }
 
-/// Those who take a job; those who would step in, if nobody takes it.
+/// Returns the agents that take a job, or those that would step in if none takes it.
 fn takers(settings: &Settings, job: Job) -> Vec<&AgentSpec> {
     let takers = mixed(settings, job, |part| part == Part::Takes);
     if takers.is_empty() { mixed(settings, job, |part| part != Part::Never) } else { takers }
 }
 
-/// The agent for a seat. `turn`: how many places the panel has moved on.
+/// Returns the agent for a seat. `turn` is the number of places by which the panel has rotated.
 pub fn seat(settings: &Settings, job: Job, seat: usize, turn: usize) -> AgentName {
     let agents = takers(settings, job);
+    // With fewer agents than seats, agents get several seats.
     named(agents.get((seat + turn) % agents.len().max(1)).copied())
 }
 
@@ -57,11 +59,12 @@ fn named(agent: Option<&AgentSpec>) -> AgentName {
 }
 
 fn works(agent: &AgentName, failing: &Failing) -> bool {
+    // An agent without an entry has answered last time, or was never asked.
     failing.get(agent).is_none_or(|failures| *failures < PATIENCE)
 }
 
-/// Who does the tasks of an agent: itself as long as it works, else whoever is stronger, else the next; itself again if
-/// nobody works.
+/// Returns the agent that does the tasks of `agent`: itself as long as it works, else a stronger one, else the next; itself
+/// again if no agent works.
 pub fn stand_in(settings: &Settings, job: Job, agent: &AgentName, failing: &Failing) -> AgentName {
     if works(agent, failing) {
         return agent.clone();
@@ -72,19 +75,20 @@ pub fn stand_in(settings: &Settings, job: Job, agent: &AgentName, failing: &Fail
         .unwrap_or_else(|| agent.clone())
 }
 
-/// Somebody else than this agent, if there is anybody.
+/// Returns another agent than this one, if there is one. One that works is preferred.
 pub fn another(settings: &Settings, job: Job, agent: &AgentName, failing: &Failing) -> AgentName {
     let others = after(settings, job, agent);
     let working = others.iter().find(|other| works(other, failing));
     working.or(others.first()).unwrap_or(agent).clone()
 }
 
-/// All other agents, in the order in which they would step in: up the ladder first, then those listed after it who take such
-/// work, then those who stand by for it.
+/// Returns all other agents in the order in which they would step in: the chain of stronger ones first, then those listed
+/// after it that take such work, then those that stand by.
 fn after(settings: &Settings, job: Job, agent: &AgentName) -> Vec<AgentName> {
     let never = |name: &AgentName| settings.agent(name).is_some_and(|spec| part(spec, job) == Part::Never);
     let mut others: Vec<AgentName> = vec![];
     let mut rung = settings.agent(agent).and_then(|spec| spec.stronger.clone());
+    // The settings may name agents in a circle.
     while let Some(stronger) = rung.filter(|name| name != agent && !others.contains(name)) {
         rung = settings.agent(&stronger).and_then(|spec| spec.stronger.clone());
         others.push(stronger);
@@ -92,6 +96,7 @@ fn after(settings: &Settings, job: Job, agent: &AgentName) -> Vec<AgentName> {
     others.retain(|name| !never(name));
     let listed = mixed(settings, job, |part| part != Part::Never);
     let at = listed.iter().position(|other| other.name == *agent).unwrap_or(0);
+    // Within one priority the search starts behind the agent itself, so that the work is spread.
     for wanted in [Part::Takes, Part::StandsBy, Part::StandsBehind] {
         for step in 1..=listed.len() {
             let other = listed[(at + step) % listed.len()];
@@ -103,25 +108,26 @@ fn after(settings: &Settings, job: Job, agent: &AgentName) -> Vec<AgentName> {
     others
 }
 
-/// Who else could do a job, in the order in which they would step in; nobody who keeps failing.
+/// Returns the other agents that could do a job, in the order in which they would step in, without those that keep failing.
 pub fn others(settings: &Settings, job: Job, agent: &AgentName, failing: &Failing) -> Vec<AgentName> {
     after(settings, job, agent).into_iter().filter(|other| works(other, failing)).collect()
 }
 
-/// Whether anybody who does such work does not keep failing.
+/// Whether an agent that does such work is not failing.
 pub fn has_working(settings: &Settings, job: Job, failing: &Failing) -> bool {
     mixed(settings, job, |part| part != Part::Never).iter().any(|agent| works(&agent.name, failing))
 }
 
-/// Whether somebody else could be asked.
+/// Whether another agent could be asked.
 pub fn has_others(settings: &Settings, job: Job) -> bool {
     let able = mixed(settings, job, |part| part != Part::Never);
+    // A stronger agent counts even if it is only in reserve.
     able.len() > 1 || able.iter().any(|agent| agent.stronger.is_some())
 }
 
-/// Who challenges a finding as number `nth` (from 0) of those asked at once, after `heard`: of other providers than its
-/// raisers, else other agents, else whoever there is; who works before who does not, who was heard less before who was
-/// heard more.
+/// Chooses challenger number `nth` (from 0) of those asked at once, after `heard`. Agents of other providers than the
+/// raisers' come first, then other agents, then any; working agents come before failing ones, and those that were heard
+/// less before those that were heard more.
 pub fn challenger(
     settings: &Settings,
     finding: &Finding,
@@ -134,10 +140,12 @@ pub fn challenger(
         |agent: &AgentSpec| finding.raisers.iter().any(|r| settings.provider(&r.agent) == agent.provider());
     let mut able = takers(settings, Job::Review);
     if !able.iter().any(|agent| works(&agent.name, failing)) {
+        // If none of the usual reviewers works, the agents that stand by are asked.
         able = mixed(settings, Job::Review, |part| part != Part::Never);
     }
     let mut heard = heard.to_vec();
     let mut next = AgentName::new("");
+    // The challengers before this one count as heard, so that parallel ones differ.
     for _ in 0..=nth {
         let times = |agent: &AgentSpec| heard.iter().filter(|name| **name == agent.name).count();
         let best = able.iter().copied().min_by_key(|agent| {

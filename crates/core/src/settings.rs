@@ -1,7 +1,8 @@
-//! The settings a run is pinned to: resolved once, recorded in `run_started`, the same in every life of the run.
+//! The settings that a run is pinned to: resolved once, recorded in `run_started`, and the same whenever it is resumed.
 //!
-//! Files, layers and did-you-means are the binary's business; here is what came out. The default of every setting that a run
-//! is pinned to stands here and in [`crate::limits`], and nowhere else: [`Settings::new`] and the `Default` of its parts.
+//! The binary reads files, merges layers and suggests corrections; this module has the result. The default of every setting
+//! that a run is pinned to is defined here or in [`crate::limits`], and nowhere else: in [`Settings::new`] and in the
+//! `Default` implementations of its parts.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -21,33 +22,34 @@ use crate::{
 pub struct Settings {
     pub subject: Subject,
     pub tier: Tier,
-    /// Chosen by a person; else it follows from the tier.
+    /// The level that the user chose; `None` derives it from the tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
     pub goal: Goal,
-    /// Review only, when false.
+    /// Whether findings are fixed; if false, the run only reviews.
     pub fix: bool,
     pub limits: Limits,
     pub tasks: TaskSettings,
-    /// Never empty; the seats of a panel take them in turn.
+    /// The agents, never empty; the seats of a panel use them in turn.
     pub agents: Vec<AgentSpec>,
     /// Commands that must pass before a patch lands.
     pub verify: Vec<String>,
-    /// Folder of trackers and metrics, relative to the project's root.
+    /// The directory of trackers and metrics, relative to the project's root.
     pub reviews: String,
-    /// Agents that take part only as somebody's stronger one.
+    /// Agents that are used only as the stronger replacement of another agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserves: Vec<AgentSpec>,
-    /// What confidence must come to before a review is called resolved; none: it is only shown.
+    /// The confidence that a review needs to count as resolved; `None` if it is only displayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_confidence: Option<u32>,
 }
 
 impl Settings {
-    /// The defaults for a review of `subject`. Agents and the folder of trackers have none: whoever starts a run names them.
+    /// Returns the defaults for a review of `subject`. Agents and the tracker directory have no default: the caller sets them.
     pub fn new(subject: Subject) -> Settings {
         Settings {
             subject,
+            // These values apply wherever no layer of the settings says otherwise.
             tier: Tier::default(),
             level: None,
             goal: Goal::default(),
@@ -63,31 +65,33 @@ impl Settings {
     }
 
     pub fn agent(&self, name: &AgentName) -> Option<&AgentSpec> {
+        // Reserves are looked up as well: a stronger agent is named by agents but not listed among them.
         self.agents.iter().chain(&self.reserves).find(|agent| agent.name == *name)
     }
 
-    /// Whose model an agent asks.
+    /// Returns the provider of the model that an agent uses.
     pub fn provider<'a>(&'a self, agent: &'a AgentName) -> &'a str {
+        // An agent that is no longer configured counts as its own provider.
         self.agent(agent).map_or(agent.as_str(), AgentSpec::provider)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSettings {
-    /// What a reviewer should find at least in round 1.
+    /// The least number of findings that a reviewer should raise in round 1.
     pub required_issues: u32,
     pub max_concurrent_fixers: u32,
     pub max_issues_per_agent: u32,
     pub reviewer_timeout_ms: u64,
     pub party_timeout_ms: u64,
-    /// None: as for any other reviewer.
+    /// `None` uses the timeout of the other reviewers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_timeout_ms: Option<u64>,
     pub fixer_timeout_ms: u64,
     pub check_timeout_ms: u64,
-    /// How long an agent may say nothing at all.
+    /// How long an agent may produce no output at all.
     pub idle_timeout_ms: u64,
-    /// Before a failed task is tried once more.
+    /// The pause before a failed task is retried.
     pub retry_after_ms: u64,
     #[serde(default, skip_serializing_if = "PlanSettings::is_default")]
     pub plans: PlanSettings,
@@ -95,16 +99,16 @@ pub struct TaskSettings {
     pub writing: WritingSettings,
 }
 
-/// Where agents write, and when it lands.
+/// Where agents write, and when their changes land.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WritingSettings {
-    /// A person sees each patch before it lands.
+    /// The user approves each patch before it lands.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub approve_each: bool,
-    /// A session that the person has open repairs, in the person's own files; no fixers do.
+    /// The user's open session repairs the findings directly in the user's files; no fixers are started.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub in_session: bool,
-    /// Ignored files and folders that agents and checks need, relative to the project's root.
+    /// Ignored files and directories that agents and checks need, relative to the project's root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<String>,
 }
@@ -115,16 +119,16 @@ impl WritingSettings {
     }
 }
 
-/// How parties and elicitations go about their work.
+/// How parties and elicitations work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanSettings {
-    /// Personas in a party, at least.
+    /// The least number of personas in a party.
     pub min_agents: u32,
-    /// Rounds of cross-examination in a party, at most.
+    /// The most rounds of cross-examination in a party.
     pub max_rounds: u32,
-    /// Methods of an elicitation, at least.
+    /// The least number of methods in an elicitation.
     pub min_methods: u32,
-    /// The project's own personas; empty: ours.
+    /// The personas of the project; empty uses the built-in ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roster: Vec<Persona>,
 }
@@ -147,6 +151,7 @@ impl Default for TaskSettings {
             required_issues: 3,
             max_concurrent_fixers: 3,
             max_issues_per_agent: 5,
+            // Agents read and think for minutes; a party also discusses, so it gets more time.
             reviewer_timeout_ms: 15 * 60_000,
             party_timeout_ms: 20 * 60_000,
             elicitation_timeout_ms: None,
@@ -160,30 +165,32 @@ impl Default for TaskSettings {
     }
 }
 
-/// One agent the person named.
+/// One agent that the user configured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSpec {
     pub name: AgentName,
     #[serde(flatten)]
     pub driver: DriverSpec,
-    /// Whose model it asks; agents of one provider are one voice. Empty: it is its own.
+    /// The provider of its model. Agents of one provider count as one voice. Empty: the agent is its own provider.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub provider: String,
-    /// The agent that takes over when this one has failed twice in a row: one model up.
+    /// The agent with a stronger model that takes over when this one has failed twice in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stronger: Option<AgentName>,
-    /// What it does of each job; a job that is not here it takes like everybody.
+    /// How the agent takes part in each kind of job; a job that is not listed is taken like any other.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub duties: BTreeMap<Job, Duty>,
 }
 
 impl AgentSpec {
     pub fn new(name: impl Into<String>, driver: DriverSpec) -> AgentSpec {
+        // The rest is optional and set by the code that reads the settings.
         let (provider, stronger, duties) = Default::default();
         AgentSpec { name: AgentName::new(name), driver, provider, stronger, duties }
     }
 
     pub fn provider(&self) -> &str {
+        // Without a configured provider the agent counts as independent of all others.
         if self.provider.is_empty() { self.name.as_str() } else { &self.provider }
     }
 }
@@ -197,15 +204,15 @@ pub enum DriverSpec {
     Replay {
         /// Relative to the project's root.
         script: String,
-        /// Whether the script's waits are waited.
+        /// Whether the script's pauses are really waited for.
         paced: bool,
     },
-    /// A coding client of a vendor, whichever it is.
+    /// A coding client of a vendor.
     Client(ClientSpec),
 }
 
 impl DriverSpec {
-    /// How a client of a vendor is set up; none: it is no such client.
+    /// Returns the settings of a vendor's client; `None` if the driver is of another kind.
     pub fn client(&self) -> Option<&ClientSpec> {
         match self {
             DriverSpec::Client(client) => Some(client),
@@ -213,11 +220,12 @@ impl DriverSpec {
         }
     }
 
-    /// The driver's name as settings write it: a client's is its id.
+    /// Returns the driver's name as settings write it; for a client this is its id.
     pub fn name(&self) -> &str {
         match self {
             DriverSpec::Command { .. } => "command",
             DriverSpec::Replay { .. } => "replay",
+            // Settings write `driver: codex`, not `driver: client`.
             DriverSpec::Client(client) => client.client.as_str(),
         }
     }

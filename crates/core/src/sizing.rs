@@ -1,4 +1,4 @@
-//! How much model a task is worth: one table.
+//! The model size that a task is worth: one table.
 //!
 //! | tier | as a rule | after an escalation |
 //! | --- | --- | --- |
@@ -9,8 +9,8 @@
 //! | 4 | large | large |
 //!
 //! An adversarial reviewer, a party and everything about an architecture document is large at every tier. An easy
-//! follow-up is one size smaller than it would be, never smaller than small; nothing is easy after an escalation. Which
-//! model a size is, and a model that was set, are not decided here.
+//! follow-up is one size smaller than it would be, never smaller than small; nothing is easy after an escalation. This
+//! module decides neither which model a size stands for nor whether a configured model is used.
 
 use crate::{
     client::Size,
@@ -18,16 +18,18 @@ use crate::{
     subject::Subject,
 };
 
-/// `escalated`: it was tried before, and in vain. `easy`: a follow-up in which little can go wrong.
+/// Returns the model size for a task. `escalated`: it was tried before without success. `easy`: little can go wrong in it.
 pub fn size(tier: Tier, role: Role, subject: &Subject, escalated: bool, easy: bool) -> Size {
     let raised = matches!(role, Role::Adversarial | Role::Party) || is_architecture(subject);
     let plain = match tier.number() {
+        // Checked first: these tasks need a large model even at tier 0.
         _ if raised => Size::Large,
         0 | 1 => Size::Small,
         2 | 3 => Size::Medium,
         _ => Size::Large,
     };
     match (escalated, easy) {
+        // A task that failed before is not easy any more.
         (true, _) => up(plain),
         (false, true) => down(plain),
         (false, false) => plain,
@@ -42,9 +44,10 @@ fn down(size: Size) -> Size {
     if size == Size::Large { Size::Medium } else { Size::Small }
 }
 
-/// A document that is called so, or lies in a folder that is: a sharded one has its parts there.
+/// Whether a document or one of its directories is named so: the parts of a sharded document are in such a directory.
 fn is_architecture(subject: &Subject) -> bool {
     let is_word = |part: &str| {
+        // Whole words only: `architectures.md` is something else.
         part.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case("architecture"))
     };
     subject.is_document() && subject.path().is_some_and(|path| path.split('/').any(is_word))

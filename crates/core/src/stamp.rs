@@ -1,7 +1,7 @@
 //! Time as a run sees it.
 //!
-//! A workflow never reads a clock: it sees the stamp of the last reply it was given. `awake_ms` counts only the time in
-//! which the run was really running, so waiting for a person never uses up a time limit.
+//! A workflow never reads a clock: it sees the timestamp of the last reply it was given. `awake_ms` counts only the time in
+//! which the run was really running, so waiting for the user never uses up a time limit.
 
 use alloc::{format, string::String};
 
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 pub struct Stamp {
     /// Milliseconds since 1970-01-01 UTC, from the wall clock.
     pub wall_ms: u64,
-    /// Milliseconds this run has been awake, over all its lives.
+    /// Milliseconds this run has been awake, over all its processes.
     pub awake_ms: u64,
 }
 
 impl Stamp {
-    /// `2026-11-15 01:29:25`, in UTC.
+    /// Formats the wall time as `2026-11-15 01:29:25`, in UTC.
     pub fn utc(&self) -> String {
         let seconds = self.wall_ms / 1000;
         let (year, month, day) = civil(seconds / 86_400);
@@ -27,7 +27,7 @@ impl Stamp {
     }
 }
 
-/// Wall time of what a person wrote as `2026-11-15`, `2026-11-15 01:29` or `2026-11-15T01:29:25`, in UTC.
+/// Parses `2026-11-15`, `2026-11-15 01:29` or `2026-11-15T01:29:25`, in UTC, into a wall time.
 pub fn wall_ms(text: &str) -> Option<u64> {
     let (date, time) =
         text.trim().trim_end_matches('Z').split_once([' ', 'T']).unwrap_or((text.trim(), "0:0"));
@@ -35,14 +35,16 @@ pub fn wall_ms(text: &str) -> Option<u64> {
     let (year, month, day) = (date.next()??, date.next()??, date.next()??);
     let mut time = time.splitn(3, ':').map(|part| part.parse::<u64>().ok());
     let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
+    // Month and day are checked below by converting the date back.
     let plausible = year < 10_000 && hour < 24 && minute < 60 && second < 60;
     let days = plausible.then(|| days(year, month, day))?;
-    // A day that no calendar has comes back as another one.
+    // A date that does not exist, such as February 30, comes back as another one.
     (civil(days) == (year, month, day)).then_some((days * 86_400 + hour * 3600 + minute * 60 + second) * 1000)
 }
 
-/// The other way round than [`civil`]; nonsense for dates before 1970 or outside of the calendar.
+/// Inverts [`civil_from_days`]; the result is meaningless for dates before 1970 or outside the calendar.
 fn days(year: u64, month: u64, day: u64) -> u64 {
+    // Years begin in March here, so January and February belong to the year before.
     let year = if month <= 2 { year.saturating_sub(1) } else { year };
     let (era, year_of_era) = (year / 400, year % 400);
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day;
@@ -50,9 +52,10 @@ fn days(year: u64, month: u64, day: u64) -> u64 {
     (era * 146_097 + day_of_era).saturating_sub(719_469)
 }
 
-/// Year, month and day of a count of days since 1970-01-01 (proleptic Gregorian; years are counted from March so that
-/// the leap day is the last of its year).
+/// Returns year, month and day of a number of days since 1970-01-01 (proleptic Gregorian; years are counted from March so
+/// that the leap day is the last day of its year).
 fn civil(days: u64) -> (u64, u64, u64) {
+    // 719 468 days lie between 0000-03-01 and 1970-01-01; an era is 400 years of 146 097 days.
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;

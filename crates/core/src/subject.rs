@@ -29,24 +29,24 @@ pub enum Subject {
     Change(Box<Change>),
 }
 
-/// A code change: between two states of a repository, or from one to the work tree.
+/// A code change: between two states of a repository, or from one state to the work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// As people name it: `main..HEAD`, `work tree`.
+    /// The name for users: `main..HEAD`, `work tree`.
     pub range: String,
-    /// The commit or tree it starts from; empty: there was nothing before it.
+    /// The commit or tree that it starts from; empty if there was nothing before it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base: String,
-    /// The commit or tree it ends in; none: the work tree, where it can be repaired.
+    /// The commit or tree that it ends in; `None` is the work tree, where it can be repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
-    /// What is under review, in order; the rest of the repository is context.
+    /// The files under review, in order; the rest of the repository is context.
     #[serde(default)]
     pub files: Vec<Changed>,
-    /// What it also changes and nobody can review, with the reason, in a line each.
+    /// Other changed files that cannot be reviewed, each with the reason, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// The story whose acceptance criteria it has to meet, relative to the project's root.
+    /// The story whose acceptance criteria the change has to meet, relative to the project's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub story: Option<String>,
 }
@@ -56,14 +56,15 @@ pub struct Change {
 pub struct Changed {
     /// Relative to the project's root, with `/`.
     pub path: String,
-    /// What it was called before.
+    /// The previous path, if the file was renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
 }
 
 impl Subject {
-    /// The subject at `path`: prose by its extension, else source.
+    /// Makes the subject for `path`: a document if the extension says prose, else a source file.
     pub fn at(path: &str, section: Option<String>) -> Subject {
+        // Only prose has sections, so a section makes any file a document.
         if is_prose(path) || section.is_some() {
             Subject::Document { path: path.to_string(), section }
         } else {
@@ -71,7 +72,7 @@ impl Subject {
         }
     }
 
-    /// The one file this subject is, if it is one.
+    /// Returns the path if the subject is a single file.
     pub fn path(&self) -> Option<&str> {
         match self {
             Subject::Document { path, .. } | Subject::Source { path } => Some(path),
@@ -79,10 +80,11 @@ impl Subject {
         }
     }
 
-    /// All files it is made of.
+    /// Returns the paths of all files of the subject.
     pub fn files(&self) -> Vec<&str> {
         match self {
             Subject::Document { path, .. } | Subject::Source { path } => vec![path],
+            // In the order in which the change lists them.
             Subject::Change(change) => change.files.iter().map(|file| file.path.as_str()).collect(),
         }
     }
@@ -105,7 +107,7 @@ impl Subject {
         matches!(self, Subject::Document { .. })
     }
 
-    /// For people: `docs/prd.md § Goals`.
+    /// Returns the title for users: `docs/prd.md § Goals`.
     pub fn title(&self) -> String {
         match self {
             Subject::Document { path, section: Some(section) } => format!("{path} § {section}"),
@@ -114,7 +116,7 @@ impl Subject {
         }
     }
 
-    /// For file names: `prd`, `prd-goals`.
+    /// Returns a name for files: `prd`, `prd-goals`.
     pub fn slug(&self) -> String {
         match self {
             Subject::Document { path, section: Some(section) } => {
@@ -128,6 +130,7 @@ impl Subject {
 
 /// Whether a file is prose, by its extension.
 pub fn is_prose(path: &str) -> bool {
+    // Extensions are compared without case: `PRD.MD` is prose.
     let lower = path.to_ascii_lowercase();
     [".md", ".markdown", ".txt", ".rst", ".adoc"].iter().any(|end| lower.ends_with(end))
 }
@@ -135,27 +138,30 @@ pub fn is_prose(path: &str) -> bool {
 fn stem(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rfind('.') {
+        // A leading dot belongs to the name: `.env` has no extension.
         Some(dot) if dot > 0 => &name[..dot],
         _ => name,
     }
 }
 
-/// A slug that keeps apart what only its end tells apart: parts of a change with a long name.
+/// Makes a slug that stays distinct for texts that differ only at the end, such as the parts of a change with a long name.
 fn distinct(text: &str) -> String {
     let short = slug(text);
     if text.chars().count() <= 40 {
         return short;
     }
+    // 27 characters, a dash and 12 hash digits fit the limit of 40.
     let start: String = short.chars().take(27).collect();
     format!("{}-{}", start.trim_end_matches('-'), Hash::of(text.as_bytes()).short())
 }
 
-/// Letters and digits in lower case, everything else one dash, at most 40 characters.
+/// Keeps letters and digits in lower case and turns everything else into single dashes, at most 40 characters.
 pub fn slug(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars().flat_map(char::to_lowercase) {
         if c.is_alphanumeric() {
             out.push(c);
+        // A slug neither starts with a dash nor has two in a row.
         } else if !out.is_empty() && !out.ends_with('-') {
             out.push('-');
         }
@@ -163,6 +169,7 @@ pub fn slug(text: &str) -> String {
             break;
         }
     }
+    // The cut can end on a dash, and a text of symbols alone leaves nothing.
     let trimmed = out.trim_end_matches('-');
     if trimmed.is_empty() { "subject".to_string() } else { trimmed.to_string() }
 }

@@ -1,5 +1,5 @@
-//! A text as lines and sections: what grounding, dealing and trackers need to know of Markdown, and no more. Words have a
-//! module of their own.
+//! A text as lines and sections: what grounding, fix waves and trackers need to know about Markdown, and no more. Words are
+//! handled in [`words`].
 
 use alloc::{
     format,
@@ -9,18 +9,18 @@ use alloc::{
 
 pub mod words;
 
-/// `1 line`, `2 lines`: how people read a count, everywhere.
+/// Formats a count for users: `1 line`, `2 lines`.
 pub fn count(number: u32, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// A heading with the lines it covers, down to the next heading of the same or a higher rank.
+/// A heading with the lines that it covers, down to the next heading of the same or a higher rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     pub title: String,
     /// 1 for `#`, 2 for `##`, …
     pub rank: u8,
-    /// The heading's own line, from 1.
+    /// The line of the heading itself, from 1.
     pub line: u32,
     pub end_line: u32,
 }
@@ -31,7 +31,7 @@ impl Section {
     }
 }
 
-/// All sections in the order of their headings; `#` inside code fences and front matter is not a heading.
+/// Parses all sections in the order of their headings; `#` inside code fences and front matter is not a heading.
 pub fn sections(text: &str) -> Vec<Section> {
     let mut found: Vec<Section> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -42,10 +42,12 @@ pub fn sections(text: &str) -> Vec<Section> {
         last = number;
         let trimmed = line.trim_end();
         if front_matter {
+            // The first line opens the front matter, the next `---` closes it.
             front_matter = index == 0 || trimmed != "---";
             continue;
         }
         let start = trimmed.trim_start();
+        // Inside a fence only the same kind of mark ends it.
         if let Some(mark) = fence {
             if start.starts_with(mark) {
                 fence = None;
@@ -57,9 +59,11 @@ pub fn sections(text: &str) -> Vec<Section> {
             && let Some((rank, title)) = heading(trimmed)
         {
             close(&mut found, rank, number - 1);
+            // The end is not known yet; the next heading of the same or a higher rank sets it.
             found.push(Section { title, rank, line: number, end_line: u32::MAX });
         }
     }
+    // Rank 1 closes every section that is still open.
     close(&mut found, 1, last);
     found
 }
@@ -70,6 +74,7 @@ fn heading(line: &str) -> Option<(u8, String)> {
     if !(1..=6).contains(&rank) || !rest.starts_with([' ', '\t']) {
         return None;
     }
+    // Markdown allows closing marks: `## Title ##`.
     let title = rest.trim().trim_end_matches('#').trim();
     (!title.is_empty()).then(|| (rank as u8, title.to_string()))
 }
@@ -80,16 +85,17 @@ fn close(found: &mut [Section], rank: u8, end_line: u32) {
     }
 }
 
-/// The section that somebody means by this title, the first if there are several.
+/// Finds the section with this title, the first if there are several.
 pub fn find_section(text: &str, title: &str) -> Option<Section> {
     let all = sections(text);
     titled(&all, title).next().cloned()
 }
 
-/// The sections that somebody means by this title: case, `#` and markup do not matter, and the number before it only
-/// tells apart what would be the same without it.
+/// Finds the sections with this title. Case, `#` and markup do not matter, and a number before it only distinguishes titles
+/// that would be the same without it.
 pub fn titled<'s>(sections: &'s [Section], title: &str) -> impl Iterator<Item = &'s Section> {
     let wanted = heading_key(title.trim().trim_start_matches('#'));
+    // Numbers count only if a section matches with its number.
     let numbered = sections.iter().any(|section| heading_key(&section.title) == wanted);
     let key = move |title: &str| {
         let key = heading_key(title);
@@ -99,16 +105,18 @@ pub fn titled<'s>(sections: &'s [Section], title: &str) -> impl Iterator<Item = 
     sections.iter().filter(move |section| !wanted.is_empty() && key(&section.title) == wanted)
 }
 
-/// A heading without its markup: `**Goals** and [scope](#s):` is `goals and scope`.
+/// Strips the markup of a heading: `**Goals** and [scope](#s):` becomes `goals and scope`.
 fn heading_key(title: &str) -> String {
     let mut out = String::new();
     let mut rest = title;
+    // Links keep their text and lose their target; the brackets are removed below.
     while let Some(open) = rest.find("](") {
         let Some(close) = rest[open..].find(')') else { break };
         out.push_str(&rest[..open]);
         rest = &rest[open + close + 1..];
     }
     out.push_str(rest);
+    // An explicit anchor such as `{#limits}` is not part of the title.
     let anchor = out.rfind("{#").filter(|_| out.trim_end().ends_with('}'));
     out.truncate(anchor.unwrap_or(out.len()));
     out.retain(|c| !matches!(c, '*' | '_' | '`' | '[' | ']'));
@@ -116,7 +124,7 @@ fn heading_key(title: &str) -> String {
     key.trim_end_matches([':', '.', ' ']).to_string()
 }
 
-/// Without a number in front: `2.1 goals`, `2) goals`, `§ 2 goals` are `goals`. A number alone stays.
+/// Strips a number in front: `2.1 goals`, `2) goals`, `§ 2 goals` become `goals`. A number alone stays.
 fn unnumbered(key: &str) -> &str {
     let rest =
         key.trim_start_matches(['§', ' ']).trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -125,7 +133,7 @@ fn unnumbered(key: &str) -> &str {
     if counted && !rest.is_empty() { rest } else { key }
 }
 
-/// Typographic quotes and dashes as one types them.
+/// Replaces typographic quotes and dashes by the ones on a keyboard.
 pub fn plain_char(c: char) -> char {
     match c {
         '‘' | '’' | '‚' | '‛' | '′' => '\'',
@@ -135,13 +143,14 @@ pub fn plain_char(c: char) -> char {
     }
 }
 
-/// The title of the innermost section around a line.
+/// Returns the title of the innermost section around a line.
 pub fn section_at(sections: &[Section], line: u32) -> &str {
     let around = sections.iter().filter(|section| section.contains(line));
+    // Of nested sections the innermost one starts last.
     around.max_by_key(|section| section.line).map_or("", |section| section.title.as_str())
 }
 
-/// White space folded to single blanks, in lower case.
+/// Folds white space to single blanks and letters to lower case.
 pub fn fold(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
@@ -153,14 +162,14 @@ pub fn fold(text: &str) -> String {
     out
 }
 
-/// One line without control characters: what may stand on a screen or in a list, whoever wrote it.
+/// Folds a text to one line without control characters, so that untrusted text is safe on a screen or in a list.
 pub fn fold_line(text: &str) -> String {
     let words =
         text.split_whitespace().map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The first `limit` characters, marked when something was cut.
+/// Returns the first `limit` characters, with an ellipsis if something was cut off.
 pub fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_string(),

@@ -1,4 +1,4 @@
-//! A run as people see it, folded from its journal and from nothing else.
+//! A run as users see it, computed from its journal and from nothing else.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -15,7 +15,7 @@ use crate::{
     stamp::Stamp,
 };
 
-/// Where a run stands according to its journal. Whether a process still works on it, the journal cannot know.
+/// The phase of a run according to its journal. The journal cannot know whether a process still works on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     #[default]
@@ -31,14 +31,14 @@ pub struct RunView {
     pub started: Stamp,
     pub last: Stamp,
     pub phase: Phase,
-    /// Rounds held.
+    /// The number of rounds that were held.
     pub rounds: u32,
-    /// After the last round that was held.
+    /// The confidence after the last round.
     pub confidence: Option<Confidence>,
     pub lives: u32,
     pub findings: BTreeMap<FindingId, Finding>,
     pub decisions: Vec<Decision>,
-    /// The tracker's path, once it was written.
+    /// The path of the tracker, once it was written.
     pub tracker: Option<String>,
     pub spent: Spent,
 }
@@ -52,7 +52,7 @@ impl RunView {
         view
     }
 
-    /// Takes one more entry into account.
+    /// Applies one more entry.
     pub fn see(&mut self, entry: &Entry) {
         self.last = entry.at;
         match &entry.event {
@@ -63,9 +63,10 @@ impl RunView {
                 self.lives = 1;
             }
             Event::RunResumed { life } => {
+                // A resumed run is running again, whether it was parked or had crashed.
                 self.lives = *life;
                 self.phase = Phase::Running;
-                // A wait that was under way goes on; it is not recorded again.
+                // A wait that was under way continues without a new entry, so only expired limits are removed.
                 let now = entry.at.wall_ms;
                 self.spent.limited.retain(|_, until_ms| *until_ms > now);
             }
@@ -78,6 +79,7 @@ impl RunView {
                 self.rounds = summary.rounds;
                 self.phase = Phase::Finished(summary.clone());
             }
+            // A round counts when it has ended; one that is under way may still be held again.
             Event::RoundEnded { round, .. } => self.rounds = *round,
             Event::ConfidenceCalculated { confidence, .. } => self.confidence = Some(confidence.clone()),
             Event::EffectStarted {
@@ -87,6 +89,7 @@ impl RunView {
             }
             Event::EffectFinished { reply, .. } => self.see_reply(reply),
             Event::DecisionPosted { decision } => self.decisions.push(decision.clone()),
+            // Withdrawn decisions are answered, too, so they no longer count as open.
             Event::DecisionAnswered { decision, answer } => {
                 for known in self.decisions.iter_mut().filter(|known| known.id == *decision) {
                     known.answer = Some(answer.clone());
@@ -105,6 +108,7 @@ impl RunView {
             Event::FindingJoined { finding, severity, raiser } => {
                 if let Some(known) = self.findings.get_mut(finding) {
                     known.severity = *severity;
+                    // An entry that is applied twice must not add the raiser twice.
                     if !known.raisers.contains(raiser) {
                         known.raisers.push(raiser.clone());
                     }
@@ -128,11 +132,13 @@ impl RunView {
         match reply {
             Reply::Ask(AskOutcome::Answered(reply)) => self.spent.add(&reply.usage),
             Reply::Ask(AskOutcome::Failed(failed)) => self.spent.add(&failed.usage),
+            // The wait is over, so limits that have passed by now are removed.
             Reply::Sleep(_) | Reply::AwaitReset(_) => {
                 let now = self.last.wall_ms;
                 self.spent.limited.retain(|_, until_ms| *until_ms > now);
             }
             Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
+                // Places move with the lines above them, as they do in the review state.
                 let hunks = &landed.hunks;
                 for place in self.findings.values_mut().filter_map(|finding| finding.place.as_mut()) {
                     place.shift(hunks);
@@ -142,7 +148,7 @@ impl RunView {
         }
     }
 
-    /// As the last line of the run has them, else from the findings themselves.
+    /// Returns the counts of the run's summary, or counts the findings if the run has not ended.
     pub fn counts(&self) -> Counts {
         match self.summary() {
             Some(summary) => summary.findings.clone(),
@@ -157,13 +163,14 @@ impl RunView {
         }
     }
 
-    /// Agents that are waited for until they may be asked again, and the wall time of that.
+    /// Returns the agents that the run waits for, each with the wall time at which it may be asked again.
     pub fn awaited(&self) -> impl Iterator<Item = (&AgentName, u64)> {
+        // A parked or finished run waits for no agent, even if its last entries started a wait.
         let running = self.phase == Phase::Running;
         self.spent.limited.iter().filter(move |_| running).map(|(agent, until_ms)| (agent, *until_ms))
     }
 
-    /// Decisions nobody has answered.
+    /// Returns the decisions without an answer.
     pub fn waiting(&self) -> impl Iterator<Item = &Decision> {
         self.decisions.iter().filter(|decision| decision.answer.is_none())
     }

@@ -1,4 +1,4 @@
-//! Commands whose harm nobody can take back.
+//! Recognises commands whose harm cannot be undone.
 
 use alloc::{format, string::ToString};
 
@@ -11,12 +11,13 @@ use crate::{
     targets,
 };
 
-/// Where a program may write although these are devices.
+/// Devices that a program may write to without overwriting anything.
 const TAME_DEVICES: [&str; 8] = ["null", "stdout", "stderr", "stdin", "tty", "zero", "full", "fd"];
 
 const OUTSIDE: &str = "it removes what is not the project's";
 const BY_NAME: &str = "Remove what you mean by its name, inside the project";
 
+/// Describes the harm of an invocation; `None` means that no known harm comes of it.
 pub(crate) fn harm(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
     let program = run.program.as_str();
     let options = run.options();
@@ -27,10 +28,12 @@ pub(crate) fn harm(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
             options.operands.iter().find_map(|word| removal("rm -r", word, scene))
         }
         "find" if targets::deletes(run) => find(run, scene),
+        // In a temporary repository even `git reset --hard` loses no lasting work.
         "git" if !in_scratch(run, scene) => git::harm(run),
         "mkfs" | "mke2fs" | "wipefs" | "mkswap" => harm(program, "it erases a disk", ASK),
         _ if program.starts_with("mkfs.") => harm(program, "it erases a disk", ASK),
         "chmod" | "chown" | "chgrp" if options.has(&['R'], &["recursive"]) => {
+            // The first operand is the mode or the owner.
             let mut files = options.operands.iter().skip(1);
             let word = files.find(|word| scene.places(word).iter().any(|place| beyond(place, scene)))?;
             let what = format!("{program} -R {}", crate::clipped(&word.plain()));
@@ -58,6 +61,7 @@ pub(crate) fn harm(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
             why: "it ends every process of this person",
             instead: "End the process you started by its id",
         }),
+        // `crontab -r` asks no question and keeps no copy.
         "crontab" if options.has(&['r'], &[]) => {
             harm("crontab -r", "it removes all of the person's timed commands", ASK)
         }
@@ -65,27 +69,30 @@ pub(crate) fn harm(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
     }
 }
 
-/// A repository in a temporary folder is nobody's work.
+/// Whether git works on a repository in a temporary directory, which holds no lasting work.
 fn in_scratch(run: &Run<'_>, scene: &Scene<'_>) -> bool {
     let mut there = scene.clone();
+    // `git -C` changes the directory for this invocation only, so the change goes to a copy of the state.
     if let Some(folder) = git::folder(run.args) {
         there.go(Some(folder));
     }
     there.in_scratch()
 }
 
-/// Removing this word with all that is in it.
+/// Describes the harm of removing an operand with everything in it.
 fn removal(command: &str, word: &Word, scene: &Scene<'_>) -> Option<Harm> {
     let harm = |why, instead| {
         Some(Harm { what: format!("`{command} {}`", crate::clipped(&word.plain())), why, instead })
     };
-    // `rm` itself refuses these.
+    // `rm` itself refuses these, but the agent should learn why.
     if matches!(word.0.trim_end_matches('/'), "." | "..") {
         return harm("it removes the folder it is in", BY_NAME);
     }
+    // One harmful expansion is enough: in `for d in a / b` the second value removes everything.
     for reading in scene.readings(word) {
         let place = scene.place(&reading);
         let Place::At(path) = &place else {
+            // The leading slash only makes the expansion parseable; what counts is whether it consists of wildcards alone.
             let all = Path::of(&format!("/{reading}"), None)
                 .is_some_and(|path| path.is_all_of_its_folder() || path.0.is_empty());
             match place {
@@ -101,6 +108,7 @@ fn removal(command: &str, word: &Word, scene: &Scene<'_>) -> Option<Harm> {
                 _ => continue,
             }
         };
+        // `dir/*` removes as much as `dir`, so both are judged by the directory.
         let all_in_it = path.is_all_of_its_folder();
         let folder = if all_in_it { path.parent() } else { path.clone() };
         let map = scene.map;
@@ -111,6 +119,7 @@ fn removal(command: &str, word: &Word, scene: &Scene<'_>) -> Option<Harm> {
         if !map.in_project(&folder) && !map.in_scratch(&folder) {
             return harm(OUTSIDE, BY_NAME);
         }
+        // Other files of the repository, such as a stale `index.lock`, may be removed.
         if folder == repository
             || folder.is_in(&repository.join("objects"))
             || folder.is_in(&repository.join("refs"))
@@ -121,7 +130,7 @@ fn removal(command: &str, word: &Word, scene: &Scene<'_>) -> Option<Harm> {
     None
 }
 
-/// `find … -delete`, with nothing that narrows it down.
+/// Describes the harm of a deleting `find` that no test narrows down.
 fn find(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
     const TESTS: [&str; 16] = [
         "-name",
@@ -142,6 +151,7 @@ fn find(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
         "-perm",
     ];
     let narrow = run.args.iter().any(|word| TESTS.contains(&word.0.as_str()));
+    // Without a start directory GNU `find` begins in the working directory.
     let start = run.args.iter().find(|word| !word.0.starts_with('-'));
     let here = Word(".".to_string());
     let start = start.unwrap_or(&here);
@@ -159,24 +169,27 @@ fn find(run: &Run<'_>, scene: &Scene<'_>) -> Option<Harm> {
     })
 }
 
-/// Neither in the project nor temporary.
+/// Whether a location is known and neither in the project nor temporary.
 fn beyond(place: &Place, scene: &Scene<'_>) -> bool {
     matches!(place, Place::At(path) if !scene.map.in_project(path) && !scene.map.in_scratch(path))
 }
 
+/// Whether a location is known and temporary.
 fn scratch(place: &Place, scene: &Scene<'_>) -> bool {
     matches!(place, Place::At(path) if scene.map.in_scratch(path))
 }
 
+/// Whether `kill` is sent to every process of the user.
 fn kills_all(run: &Run<'_>) -> bool {
-    // The first may be the signal: `kill -1 5` hangs up process 5.
+    // The first argument may be the signal: `kill -1 5` sends SIGHUP to process 5.
     let signal = run.args.first().is_some_and(|word| word.0.starts_with('-') && word.0 != "--");
     let spelt = run.args.first().is_some_and(|word| matches!(word.0.as_str(), "-s" | "-n"));
     run.args.iter().skip(usize::from(signal) + usize::from(spelt)).any(|word| word.0 == "-1")
 }
 
-/// A device whose contents would be overwritten.
+/// Describes the harm of writing to a device, which would overwrite its contents.
 pub(crate) fn device(path: &Path) -> Option<Harm> {
+    // `/dev/shm` and `/dev/pts` are directories: memory and terminals, not disks.
     let [dev, name, ..] = path.0.as_slice() else { return None };
     if dev != "dev" || TAME_DEVICES.contains(&name.as_str()) || name == "shm" || name == "pts" {
         return None;
@@ -188,11 +201,12 @@ pub(crate) fn device(path: &Path) -> Option<Harm> {
     })
 }
 
+/// Whether the path is a device that is safe to write to, wherever the write bounds end.
 pub(crate) fn tame_device(path: &Path) -> bool {
     matches!(path.0.as_slice(), [dev, name, ..] if dev == "dev" && TAME_DEVICES.contains(&name.as_str()))
 }
 
-/// `:(){ :|:& };:`
+/// Recognises a function that calls itself twice in the background: `:(){ :|:& };:`.
 pub(crate) fn fork_bomb(script: &Script) -> Option<Harm> {
     let calls = || {
         script.items.iter().filter_map(|item| match item {
@@ -200,6 +214,7 @@ pub(crate) fn fork_bomb(script: &Script) -> Option<Harm> {
             _ => None,
         })
     };
+    // The pattern is a pipeline of one of the script's own functions with itself, put into the background.
     let itself = |word: Option<&Word>| word.is_some_and(|word| script.functions.contains(&word.plain()));
     let bomb = !script.functions.is_empty()
         && calls().zip(calls().skip(1)).any(|(one, two)| {
@@ -215,11 +230,12 @@ pub(crate) fn fork_bomb(script: &Script) -> Option<Harm> {
     })
 }
 
-/// What comes from the network and would be run unread.
+/// Whether the program fetches something from the network, which a later program might run unread.
 pub(crate) fn fetches(run: &Run<'_>) -> bool {
     matches!(run.program.as_str(), "curl" | "wget" | "fetch")
 }
 
+/// Describes the harm of running a script that was just fetched.
 pub(crate) fn unread() -> Harm {
     Harm {
         what: "running what was just fetched".to_string(),
@@ -228,9 +244,10 @@ pub(crate) fn unread() -> Harm {
     }
 }
 
-/// `sh -c "$(curl …)"`, `bash <(curl …)`, `eval "$(wget …)"`, `. <(curl …)`.
+/// Whether a shell runs a fetched script directly: `sh -c "$(curl …)"`, `bash <(curl …)`, `eval "$(wget …)"`, `. <(curl …)`.
 pub(crate) fn runs_fetched(run: &Run<'_>) -> bool {
     let runs =
         SHELLS.contains(&run.program.as_str()) || ["eval", ".", "source"].contains(&run.program.as_str());
+    // The lexer keeps a substitution in its word as a mark and `(COMMANDS)`.
     runs && run.args.iter().any(|word| word.0.starts_with("\u{1}(curl ") || word.0.starts_with("\u{1}(wget "))
 }

@@ -1,4 +1,4 @@
-//! What git commands cannot be taken back.
+//! Recognises git commands whose effect cannot be undone.
 
 use alloc::{
     format,
@@ -10,20 +10,21 @@ use crate::{
     shell::Word,
 };
 
-/// Why it is refused, and what to do instead.
+/// Describes a harmful command: what it is, why it is refused, and what to do instead.
 pub(crate) struct Harm {
     pub what: String,
     pub why: &'static str,
     pub instead: &'static str,
 }
 
-/// The command and its words, behind git's own options.
+/// Splits the arguments of git into the subcommand and its arguments, after git's own options.
 pub(crate) fn subcommand(args: &[Word]) -> Option<(String, &[Word])> {
     let mut words = args;
     loop {
         let (first, rest) = words.split_first()?;
         let text = first.0.as_str();
         words = match text {
+            // These options of git take a value, which must not be mistaken for the subcommand.
             "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path" => rest.get(1..)?,
             _ if text.starts_with('-') => rest,
             _ => return Some((first.plain(), rest)),
@@ -31,7 +32,7 @@ pub(crate) fn subcommand(args: &[Word]) -> Option<(String, &[Word])> {
     }
 }
 
-/// The folder that `-C` names.
+/// The directory that `-C` names.
 pub(crate) fn folder(args: &[Word]) -> Option<&Word> {
     let at = args.iter().take_while(|word| word.0.starts_with('-')).position(|word| word.0 == "-C")?;
     args.get(at + 1)
@@ -43,6 +44,7 @@ const TAKE_BACK: &str =
 const HISTORY: &str = "it throws away commits that others may need";
 const ASK: &str = "Leave it to the person";
 
+/// Describes the harm of a git command; `None` means that it can be undone or that only the index changes.
 pub(crate) fn harm(run: &Run<'_>) -> Option<Harm> {
     let (command, args) = subcommand(run.args)?;
     let options = Options::of(args);
@@ -57,8 +59,10 @@ pub(crate) fn harm(run: &Run<'_>) -> Option<Harm> {
                 "See what it would remove with `git clean -n`, then remove single files by name",
             )
         }
+        // A push has so many harmful forms that it has a function of its own.
         "push" => push(&options),
         "branch" => {
+            // Plain `-d` is safe: git itself refuses if commits would be lost.
             let forced = options.has(&['d'], &["delete"]) && options.has(&['f'], &["force"]);
             let deletes = options.has(&['D'], &[]) || forced;
             let instead =
@@ -98,10 +102,13 @@ pub(crate) fn harm(run: &Run<'_>) -> Option<Harm> {
     }
 }
 
+/// Describes the harm of a push that replaces or removes commits on the remote.
 fn push(options: &Options<'_>) -> Option<Harm> {
     let long =
         |name: &str| options.long.iter().any(|long| long == name || long.starts_with(&format!("{name}=")));
+    // The first operand is the remote; refspecs follow.
     let refspecs = || options.operands.iter().skip(1);
+    // A lease guards only against pushes since the last fetch; commits of others can still be lost.
     let what = if long("force-with-lease") {
         "push --force-with-lease"
     } else if long("force") || options.short.contains('f') {
@@ -123,7 +130,7 @@ fn push(options: &Options<'_>) -> Option<Harm> {
     })
 }
 
-/// `.`, `:/`, `*`: all files there are.
+/// Whether an operand names all files: `.`, `:/`, `*`.
 fn names_everything(options: &Options<'_>) -> bool {
     options.operands.iter().any(|word| {
         let plain = word.plain().trim_end_matches('/').to_string();

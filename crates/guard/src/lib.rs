@@ -1,12 +1,12 @@
-//! Which uses of a tool an agent is refused: writing outside the project or the subject, touching what is Tribunal's own, and
-//! commands whose harm nobody can take back.
+//! Decides which uses of a tool an agent is refused: writing outside the project or the subject, touching files that belong to
+//! Tribunal, and commands whose harm cannot be undone.
 //!
-//! A guard reads words; it looks at no file and follows no link. It keeps honest agents from slips. What it does not understand it
-//! allows: a script, a program it does not know, a folder that came out of a variable. So nothing rests on it alone, and what it
-//! protects is checked again from outside.
+//! The guard only reads text; it looks at no file and follows no link. It keeps honest agents from slips. It allows what it
+//! does not understand: a script, an unknown program, a directory that comes out of a variable. So nothing rests on the guard
+//! alone, and everything it protects is checked again from outside.
 //!
-//! Which field of which client's tool is a path is known in `agents`; what is done with a refusal, in the binary's hook. The crate
-//! takes values and gives values: it is `no_std` and depends on nothing, so it cannot look anything up.
+//! The `agents` crate knows which field of which client's tool is a path; the hook of the binary decides what to do with a
+//! refusal. This crate takes values and gives values: it is `no_std` and depends on nothing, so it cannot look anything up.
 #![no_std]
 
 extern crate alloc;
@@ -27,17 +27,18 @@ use alloc::{
 
 use places::{Map, Path};
 
-/// Where an agent may write.
+/// The area in which an agent may write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bounds {
-    /// Anywhere.
+    /// The agent may write anywhere.
     Off,
     #[default]
     Project,
-    /// Only in what is under review; without a review, in the project.
+    /// The agent may write only in the files under review; without a review, in the project.
     Subject,
 }
 
+/// Which checks are on, as the user's settings say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuardPolicy {
     pub paths: Bounds,
@@ -51,35 +52,38 @@ impl Default for GuardPolicy {
     }
 }
 
-/// What an agent is about to do.
+/// One use of a tool that an agent is about to make.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolUse<'a> {
-    /// As the client gave them.
+    /// The paths that the tool names, as the client wrote them.
     pub paths: &'a [String],
-    /// For a shell.
+    /// The command line, if the tool is a shell.
     pub command: Option<&'a str>,
-    /// The tool changes the files it names.
+    /// Whether the tool changes the files it names.
     pub writes: bool,
 }
 
-/// Where it would happen. Folders are absolute and real (without links); what is not known is empty.
+/// The surroundings in which the tool would run. Directories are absolute and real (without links); a value that is not known
+/// is empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ground<'a> {
     pub root: &'a str,
     pub cwd: &'a str,
     pub home: &'a str,
-    /// What is under review: files, and folders with `/` at the end, relative to the root or absolute.
+    /// The paths under review: files, and directories with a trailing `/`, relative to the root or absolute.
     pub subject: &'a [String],
-    /// It is a code change: files may be made beside those it has.
+    /// Whether the review is about a code change: then the agent may create files beside those of the change.
     pub change: bool,
-    /// What is Tribunal's, in the same form.
+    /// The paths that belong to Tribunal, in the same form.
     pub own: &'a [String],
-    /// Folders in which everyone may write, such as the system's temporary one. One that the project is in does not count.
+    /// Directories in which every process may write, such as the system's temporary one. A directory that contains the project
+    /// does not count.
     pub scratch: &'a [String],
-    /// A review or a loop waits for this session.
+    /// Whether a review or a loop waits for this session.
     pub session_bound: bool,
 }
 
+/// The rule that a tool use breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     OutsideProject,
@@ -89,10 +93,11 @@ pub enum Rule {
     Destructive,
 }
 
+/// A refused tool use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
     pub rule: Rule,
-    /// For the agent: what was refused, why, and what to do instead.
+    /// A text for the agent: what was refused, why, and what to do instead.
     pub reason: String,
 }
 
@@ -102,7 +107,9 @@ impl Denied {
     }
 }
 
+/// Checks one tool use; `None` means that it is allowed.
 pub fn check(policy: GuardPolicy, ground: &Ground<'_>, tool: &ToolUse<'_>) -> Option<Denied> {
+    // Paths and command line are checked independently: a client may send both, and either alone can be a reason to refuse.
     let map = Map::of(ground);
     let mut watch = watch::Watch::new(policy, &map, ground.session_bound);
     if tool.writes {
@@ -114,13 +121,14 @@ pub fn check(policy: GuardPolicy, ground: &Ground<'_>, tool: &ToolUse<'_>) -> Op
     tool.command.and_then(|command| watch.command(command))
 }
 
-/// A path as a client gives it: no shell has seen it, but a home is often meant.
+/// Resolves a path as a client gives it: no shell has expanded it, but agents often spell the home directory as a shell would.
 fn given(path: &str, map: &Map) -> Option<Path> {
     let below = ["~", "$HOME", "${HOME}"]
         .iter()
         .find_map(|home| path.strip_prefix(home).filter(|below| below.is_empty() || below.starts_with('/')));
     match below {
         Some(below) => {
+            // Without a known home directory the path cannot be placed, and such paths are allowed.
             let mut home = map.home.clone()?;
             home = Path::of(below.trim_start_matches('/'), Some(&home))?;
             Some(home)
@@ -129,7 +137,7 @@ fn given(path: &str, map: &Map) -> Option<Path> {
     }
 }
 
-/// Long words are shown by their beginning.
+/// Shortens a long text to its beginning, because refusals quote text that agents control.
 fn clipped(text: &str) -> String {
     const MOST: usize = 120;
     match text.char_indices().nth(MOST) {

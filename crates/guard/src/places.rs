@@ -1,6 +1,6 @@
-//! Where a path leads, by its words alone: nothing is looked up, so a symbolic link is not seen.
+//! Resolves paths by their text alone: nothing is looked up, so symbolic links are not seen.
 //!
-//! Paths are compared part by part: `/proj/app2` is not in `/proj/app`.
+//! Paths are compared component by component: `/proj/app2` is not in `/proj/app`.
 
 use alloc::{
     string::{String, ToString},
@@ -12,12 +12,12 @@ use crate::{
     shell::{ONE, SET, STAR},
 };
 
-/// An absolute path in parts, without `.`, `..` and doubled slashes.
+/// An absolute path in components, without `.`, `..` and doubled slashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path(pub Vec<String>);
 
 impl Path {
-    /// None: it is relative, and nobody knows to what.
+    /// Resolves a path against a base directory. `None` means that the path is relative and the base is not known.
     pub fn of(text: &str, base: Option<&Path>) -> Option<Path> {
         let mut parts = match text.starts_with('/') {
             true => Vec::new(),
@@ -39,7 +39,7 @@ impl Path {
         Path::of(text, None)
     }
 
-    /// The same or below.
+    /// Whether this path is the directory itself or below it.
     pub fn is_in(&self, folder: &Path) -> bool {
         self.0.starts_with(&folder.0)
     }
@@ -62,25 +62,26 @@ impl Path {
         Path(parts)
     }
 
-    /// `*`, `.*`, `{*,.*}`, `.[!.]*`: whatever is in the folder.
+    /// Whether the last component matches every file of its directory: `*`, `.*`, `{*,.*}`, `.[!.]*`.
     pub fn is_all_of_its_folder(&self) -> bool {
         let last = self.last();
         last.contains(STAR)
             && last.chars().all(|inner| matches!(inner, STAR | ONE | SET) || "{},.!^]".contains(inner))
     }
 
-    /// Whether this, with its wild cards, may name that, or something that it is in. Case is no difference: on some file systems
-    /// it is none.
+    /// Whether this path, with its wildcards, can match the other one. Case is ignored, because some file systems ignore it.
     pub fn may_name(&self, other: &Path) -> bool {
         self.0.len() == other.0.len() && self.may_hold(other)
     }
 
+    /// Whether this path, with its wildcards, can match the other one or a directory that contains it.
     pub fn may_hold(&self, other: &Path) -> bool {
         self.0.len() <= other.0.len()
             && self.0.iter().zip(&other.0).all(|(pattern, name)| matches(pattern, name))
     }
 
-    /// Whether it may be that folder, or something in it. `*/x` means any folder, and so none of them.
+    /// Whether this path can match the directory or something in it. A component of wildcards alone (`*/x`) is not counted as a
+    /// match: it would match any directory.
     pub fn may_be_in(&self, folder: &Path) -> bool {
         let any = |part: &String| part.chars().all(|inner| matches!(inner, STAR | ONE));
         folder.0.len() <= self.0.len()
@@ -88,25 +89,28 @@ impl Path {
     }
 }
 
-/// One part of a path against a name. A set (`[a-z]`) is taken for anything.
+/// Matches one component of a path against a file name. A bracket set (`[a-z]`) and everything after it match anything.
 fn matches(pattern: &str, name: &str) -> bool {
     if !pattern.contains([STAR, ONE, SET]) {
         return pattern.eq_ignore_ascii_case(name);
     }
-    // A wild card does not match a first dot.
+    // As in a shell, a wildcard does not match a leading dot.
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;
     }
+    // The matcher runs all positions of the pattern in parallel, so that a pattern of many stars cannot backtrack
+    // exponentially.
     let pattern: Vec<char> = pattern.chars().map(|inner| inner.to_ascii_lowercase()).collect();
     let end = pattern.iter().position(|inner| *inner == SET);
     let pattern = end.and_then(|end| pattern.get(..end)).unwrap_or(&pattern);
-    // For every beginning of the pattern: whether it matches what was read of the name.
+    // For every prefix of the pattern: whether it matches the characters of the name that were read so far.
     let mut states = Vec::from([true]);
     for inner in pattern {
         let before = states.last().copied().unwrap_or(false);
         states.push(before && *inner == STAR);
     }
     for letter in name.chars().map(|letter| letter.to_ascii_lowercase()) {
+        // The pattern has matched up to the bracket set, and the remainder counts as a match.
         if end.is_some() && states.last() == Some(&true) {
             return true;
         }
@@ -122,7 +126,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     states.last() == Some(&true)
 }
 
-/// The folders that everything is measured by.
+/// The directories and files that paths are compared with.
 #[derive(Debug)]
 pub(crate) struct Map {
     pub root: Path,
@@ -136,11 +140,11 @@ pub(crate) struct Map {
 
 impl Map {
     pub fn of(ground: &Ground<'_>) -> Map {
-        // Without a project's folder everything is in it: what cannot be measured is allowed.
+        // Without a project root every path is inside the project: what cannot be compared is allowed.
         let root = Path::absolute(ground.root).unwrap_or(Path(Vec::new()));
         let of_root = |text: &String| Path::of(text, Some(&root)).map(|path| (path, text.ends_with('/')));
         let scratch = ground.scratch.iter().filter_map(|text| Path::absolute(text));
-        // A project in a temporary folder does not make all of that folder its own.
+        // A project inside a temporary directory must not open that whole directory for writing.
         let scratch = scratch.filter(|folder| !root.is_in(folder) && !folder.0.is_empty()).collect();
         let subject = ground.subject.iter().filter_map(of_root).collect();
         let own = ground.own.iter().filter_map(of_root).collect();
@@ -153,7 +157,7 @@ impl Map {
         path.is_in(&self.root)
     }
 
-    /// Below a folder where everyone may write.
+    /// Whether the path is below a directory in which every process may write.
     pub fn in_scratch(&self, path: &Path) -> bool {
         self.scratch.iter().any(|folder| path.is_below(folder))
     }
@@ -162,10 +166,11 @@ impl Map {
         !self.subject.is_empty()
     }
 
-    /// One of the subject's files or, if that is a code change, beside one of them.
+    /// Whether the path is a file of the subject or, for a code change, beside one of its files.
     pub fn in_subject(&self, path: &Path) -> bool {
         self.subject.iter().any(|(subject, folder)| {
             let beside = || {
+                // A changed file at the top level allows its siblings only; otherwise it would open the whole project.
                 let parent = subject.parent();
                 if parent == self.root { path.parent() == parent } else { path.is_below(&parent) }
             };
@@ -173,7 +178,7 @@ impl Map {
         })
     }
 
-    /// What of Tribunal's own it is; for something that removes, also what goes with it.
+    /// The path of Tribunal's own files that would be changed. A removal also takes what is inside the removed directory.
     pub fn own(&self, path: &Path, removes: bool) -> Option<String> {
         let found = self.own.iter().find(|(own, folder)| {
             let names = if *folder { path.may_be_in(own) } else { path.may_name(own) };
@@ -188,7 +193,7 @@ impl Map {
         })
     }
 
-    /// Relative to the project's root where it is in there.
+    /// Formats a path for messages: relative to the project root if it is inside, with shell marks turned back into characters.
     pub fn shown(&self, path: &Path) -> String {
         let below = path.0.strip_prefix(self.root.0.as_slice()).filter(|below| !below.is_empty());
         let text = match below {

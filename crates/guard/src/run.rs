@@ -1,4 +1,4 @@
-//! What a call really runs: the program behind `sudo`, `env`, `xargs` and their like, and its options.
+//! Finds the program that a call really runs, behind `sudo`, `env`, `xargs` and similar wrappers, and reads its options.
 
 use alloc::{
     string::{String, ToString},
@@ -7,7 +7,8 @@ use alloc::{
 
 use crate::shell::{Word, assignment};
 
-/// Programs that run another one: their options with a value, and how many words of their own come before it.
+/// Programs that run another one: their name, the letters of their options that take a value, and the number of operands they
+/// take for themselves.
 const WRAPPERS: [(&str, &str, usize); 23] = [
     ("sudo", "uCghprtTUDR", 0),
     ("doas", "uC", 0),
@@ -33,12 +34,13 @@ const WRAPPERS: [(&str, &str, usize); 23] = [
     ("flock", "wE", 1),
     ("watch", "n", 0),
 ];
-/// More of them in a row are a joke.
+/// The limit on nested wrappers; no sensible command line has more.
 const MOST: usize = 8;
 
+/// Shells that run the script they are given.
 pub(crate) const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ksh", "ash", "fish"];
 
-/// A program without its folder, and what it is given.
+/// A program by its name without a directory, and its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Run<'c> {
     pub program: String,
@@ -46,6 +48,7 @@ pub(crate) struct Run<'c> {
 }
 
 impl<'c> Run<'c> {
+    /// Looks through wrappers for the program that runs in the end. `None` means that nothing runs.
     pub fn of(words: &'c [Word]) -> Option<Run<'c>> {
         let mut words = words;
         for _ in 0..MOST {
@@ -55,11 +58,12 @@ impl<'c> Run<'c> {
             let Some((_, valued, own)) = WRAPPERS.iter().find(|(name, ..)| *name == program) else {
                 return Some(Run { program, args });
             };
-            // `command -v rm` only asks.
+            // `command -v rm` only asks where the program is.
             if program == "command" && args.first().is_some_and(|word| word.0.eq_ignore_ascii_case("-v")) {
                 return None;
             }
             words = behind_options(args, valued).get(*own..)?;
+            // `env A=b program` sets variables between its options and the program.
             let sets = words.iter().take_while(|word| assignment(word).is_some()).count();
             words = words.get(sets..)?;
         }
@@ -70,7 +74,7 @@ impl<'c> Run<'c> {
         Options::of(self.args)
     }
 
-    /// The script that a shell is given as a word.
+    /// The script that a shell gets as an argument.
     pub fn script(&self) -> Option<String> {
         if self.program == "eval" {
             return Some(self.args.iter().map(Word::plain).collect::<Vec<_>>().join(" "));
@@ -80,7 +84,7 @@ impl<'c> Run<'c> {
         }
         let is_c = |word: &Word| word.0.starts_with('-') && !word.0.starts_with("--") && word.0.contains('c');
         let at = self.args.iter().position(is_c)?;
-        // `-c` behind a script's name is the script's.
+        // A `-c` after the name of a script file belongs to that script.
         let before = self.args.get(..at)?;
         if self.program != "su" && before.iter().any(|word| !word.0.starts_with(['-', '+'])) {
             return None;
@@ -88,7 +92,7 @@ impl<'c> Run<'c> {
         self.args.get(at + 1).map(Word::plain)
     }
 
-    /// A shell, or another interpreter, that runs what comes in.
+    /// Whether this is a shell or another interpreter that runs a script from its standard input.
     pub fn runs_its_input(&self) -> bool {
         let program = self.program.as_str();
         let interpreter = ["python", "python3", "perl", "ruby", "node", "php"].contains(&program);
@@ -101,7 +105,7 @@ impl<'c> Run<'c> {
         match self.args.first().map(|word| word.0.as_str()) {
             None | Some("-" | "/dev/stdin") => true,
             Some(_) if interpreter => false,
-            // `bash -s -- --yes`; without one of these the first word that is no option is a file.
+            // `bash -s -- --yes` reads its input; without such a flag the first operand is a script file.
             Some(_) => {
                 let reads = self.args.iter().any(|word| matches!(word.0.as_str(), "-s" | "-" | "/dev/stdin"));
                 reads || self.args.iter().all(|word| word.0.starts_with('-'))
@@ -110,6 +114,7 @@ impl<'c> Run<'c> {
     }
 }
 
+/// Skips the leading options of a wrapper, with their values.
 fn behind_options<'c>(mut words: &'c [Word], valued: &str) -> &'c [Word] {
     while let Some((first, rest)) = words.split_first() {
         let text = first.0.as_str();
@@ -120,18 +125,19 @@ fn behind_options<'c>(mut words: &'c [Word], valued: &str) -> &'c [Word] {
             break;
         }
         let mut letters = text.chars().skip(1);
+        // Only a single letter takes the next word; in `-n10` the value is attached.
         let takes = letters.next().is_some_and(|letter| valued.contains(letter)) && letters.next().is_none();
         words = if takes { rest.get(1..).unwrap_or_default() } else { rest };
     }
     words
 }
 
-/// A program's words, told apart.
+/// The arguments of a program, sorted into options and operands.
 #[derive(Debug, Default)]
 pub(crate) struct Options<'c> {
-    /// Letters of short ones.
+    /// The letters of all short options.
     pub short: String,
-    /// Long ones, with their values if they have any: `force`, `output=x`.
+    /// The long options, with their values if they have any: `force`, `output=x`.
     pub long: Vec<String>,
     pub operands: Vec<&'c Word>,
 }
@@ -142,6 +148,8 @@ impl<'c> Options<'c> {
         let mut over = false;
         for word in args {
             match word.0.strip_prefix('-').filter(|_| !over) {
+                // After `--` every argument is an operand, even with a leading dash. A lone `-` is one, too: it means a
+                // standard stream.
                 Some("-") => over = true,
                 Some(name) if !name.is_empty() => match name.strip_prefix('-') {
                     Some(long) => options.long.push(long.to_string()),
@@ -153,17 +161,18 @@ impl<'c> Options<'c> {
         options
     }
 
+    /// Whether one of the short letters or long names is given.
     pub fn has(&self, short: &[char], long: &[&str]) -> bool {
         self.short.contains(short) || self.long.iter().any(|given| long.contains(&given.as_str()))
     }
 
-    /// The words that are no options, as they were meant.
+    /// The operands as plain texts, without shell marks.
     pub fn plain(&self) -> Vec<String> {
         self.operands.iter().map(|word| word.plain()).collect()
     }
 }
 
-/// The value of an option: `-o FILE`, `-oFILE`, `--output FILE`, `--output=FILE`.
+/// Finds the value of an option: `-o FILE`, `-oFILE`, `--output FILE`, `--output=FILE`.
 pub(crate) fn value_of(args: &[Word], short: &str, long: &str) -> Option<Word> {
     let mut words = args.iter();
     while let Some(word) = words.next() {

@@ -1,9 +1,9 @@
-//! A command line, split as a shell would split it.
+//! Splits a command line as a shell would.
 //!
-//! Quotes, substitutions, subshells, pipes, redirections, comments and here-documents are told apart, so that a mention is no
-//! call. What a shell would make of a character that means something to it (`$`, `*`, `~`) is only marked, see [`Word`].
-//! Nothing is expanded and nothing is run; what cannot be read is left out. Arithmetic, arrays and patterns of `case` are passed
-//! over.
+//! The parser tells quotes, substitutions, subshells, pipes, redirections, comments and here-documents apart, so that a mention
+//! of a command is not taken for a call. A character that means something to a shell (`$`, `*`, `~`) is only marked, see
+//! [`ShellWord`]. Nothing is expanded and nothing is run; what the parser cannot read it leaves out. Arithmetic, arrays and
+//! patterns of `case` are skipped.
 
 mod words;
 
@@ -13,14 +13,14 @@ use alloc::{
 };
 use core::mem::take;
 
-/// Deeper than this nobody nests by hand; the rest is not read.
+/// The limit on nested substitutions, far beyond what is written by hand; deeper text is not read.
 const DEEPEST: usize = 24;
 
-/// A word without its quotes. What a shell would act on is one of the marks below; the same character between quotes is itself.
+/// A word without its quotes. A character that a shell would act on is one of the marks below; a quoted one is itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word(pub String);
 
-/// `$`, before `{NAME}` or `(COMMANDS)`.
+/// Stands for a `$` before `{NAME}` or `(COMMANDS)`.
 pub(crate) const DOLLAR: char = '\u{1}';
 pub(crate) const STAR: char = '\u{2}';
 pub(crate) const ONE: char = '\u{3}';
@@ -28,12 +28,13 @@ pub(crate) const SET: char = '\u{4}';
 pub(crate) const TILDE: char = '\u{5}';
 
 impl Word {
-    /// As it was meant, for comparing and for showing.
+    /// The word with its marks turned back into characters, for comparisons and messages.
     pub fn plain(&self) -> String {
         self.0.chars().map(unmarked).collect()
     }
 }
 
+/// Turns a mark back into the character it stands for.
 pub(crate) fn unmarked(mark: char) -> char {
     match mark {
         DOLLAR => '$',
@@ -41,12 +42,13 @@ pub(crate) fn unmarked(mark: char) -> char {
         ONE => '?',
         SET => '[',
         TILDE => '~',
-        // What is not known, in a reading.
+        // These marks stand for unknown values in expansions.
         '\u{6}'..='\u{8}' => '…',
         other => other,
     }
 }
 
+/// A step of a script, in the order of execution.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     Call(Call),
@@ -55,16 +57,16 @@ pub(crate) enum Item {
     Leave,
 }
 
-/// One command with its words.
+/// One simple command with its words and redirections.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     pub sets: Vec<(String, Word)>,
     pub words: Vec<Word>,
-    /// Files that its output goes to.
+    /// The files that its output is redirected to.
     pub into: Vec<Word>,
-    /// What its input is, where that stands in the command line.
+    /// Its input, if the command line itself contains it (a here-document or a here-string).
     pub fed: Option<String>,
-    /// Calls of one pipeline have the same number.
+    /// The number of its pipeline; calls of one pipeline share it.
     pub pipeline: usize,
     pub background: bool,
 }
@@ -75,10 +77,11 @@ impl Call {
     }
 }
 
+/// A parsed command line.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     pub items: Vec<Item>,
-    /// Names of functions that it defines.
+    /// The names of the functions that the script defines.
     pub functions: Vec<String>,
 }
 
@@ -99,11 +102,11 @@ struct Parser<'t> {
     here: Vec<Here>,
 }
 
-/// A here-document that begins after this line.
+/// A here-document whose text begins after the current line.
 struct Here {
     end: String,
     tabs: bool,
-    /// The item it belongs to, once that is complete.
+    /// The index of the call it belongs to, once that call is complete.
     of: Option<usize>,
 }
 
@@ -144,17 +147,20 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Commands up to the end of the text, or to the bracket that ends a substitution.
+    /// Reads commands up to the end of the text, or up to the bracket that ends a substitution.
     fn list(&mut self, inner: bool) {
+        // Inside `case` a closing bracket ends a pattern and not the substitution, so open `case` statements are counted.
         let mut cases = 0_usize;
         loop {
             match self.peek() {
                 None => return self.finish(false),
                 Some(' ' | '\t' | '\r') => self.skip(1),
+                // A backslash at the end of a line joins it with the next one.
                 Some('\\') if self.second() == Some('\n') => self.skip(2),
                 Some('\n') => {
                     self.finish(false);
                     self.skip(1);
+                    // The texts of here-documents begin on the line after the command.
                     self.here_documents();
                 }
                 Some(';') => {
@@ -163,6 +169,7 @@ impl<'t> Parser<'t> {
                 }
                 Some('#') => self.comment(),
                 Some('&' | '|') => self.operator(),
+                // `<(` and `>(` are process substitutions and part of a word.
                 Some('<' | '>') if self.second() != Some('(') && !self.in_test() => self.redirect(),
                 Some('(') => self.bracket(),
                 Some(')') => {
@@ -185,7 +192,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `[[ a > b ]]` compares.
+    /// Whether the current call is a `[[ … ]]` test, in which `>` compares.
     fn in_test(&self) -> bool {
         self.call.words.first().is_some_and(|word| word.0 == "[[")
     }
@@ -194,7 +201,7 @@ impl<'t> Parser<'t> {
         self.at += self.rest().find('\n').unwrap_or(self.rest().len());
     }
 
-    /// `&`, `&&`, `&>`, `|`, `||`, `|&`.
+    /// Reads an operator: `&`, `&&`, `&>`, `|`, `||`, `|&`.
     fn operator(&mut self) {
         match (self.bump(), self.peek()) {
             (Some('&'), Some('>')) => self.redirect(),
@@ -206,6 +213,7 @@ impl<'t> Parser<'t> {
                 self.call.background = true;
                 self.finish(false);
             }
+            // `|&` is a pipe that also carries standard error.
             (_, and) => {
                 if and == Some('&') {
                     self.skip(1);
@@ -215,12 +223,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What was read so far is a call; what follows belongs to its pipeline or begins another.
+    /// Completes the current call; the next one belongs to the same pipeline or begins another.
     fn finish(&mut self, pipe: bool) {
         let pipeline = self.call.pipeline;
         let call = take(&mut self.call);
         if !call.is_empty() {
             let index = self.script.items.len();
+            // The documents announced in this call now know which item gets their text.
             self.here.iter_mut().filter(|here| here.of.is_none()).for_each(|here| here.of = Some(index));
             self.script.items.push(Item::Call(call));
         }
@@ -230,7 +239,7 @@ impl<'t> Parser<'t> {
         self.call.pipeline = if pipe { pipeline } else { self.pipelines };
     }
 
-    /// What stands before the bracket in `case x in a | b) …`.
+    /// Discards the pattern before the bracket in `case x in a | b) …`, which was read as calls.
     fn forget_pattern(&mut self) {
         let pipeline = self.call.pipeline;
         while let Some(Item::Call(call)) = self.script.items.last()
@@ -242,9 +251,11 @@ impl<'t> Parser<'t> {
         self.finish(false);
     }
 
-    /// A function's brackets, arithmetic, or a subshell.
+    /// Reads a bracket: of a function definition, of arithmetic, or of a subshell.
     fn bracket(&mut self) {
         self.skip(1);
+        // `name()` defines a function. Its body is read like any other commands, although it runs only when the function is
+        // called.
         if self.rest().trim_start_matches([' ', '\t']).starts_with(')')
             && let [name] = self.call.words.as_slice()
         {
@@ -260,7 +271,7 @@ impl<'t> Parser<'t> {
         self.nested();
     }
 
-    /// Passes over everything up to the closing bracket.
+    /// Skips everything up to the closing bracket.
     fn arithmetic(&mut self, mut open: usize) {
         while open > 0 {
             match self.bump() {
@@ -272,12 +283,14 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Commands in brackets, the first of which was read.
+    /// Reads commands in brackets; the opening bracket was already read.
     fn nested(&mut self) {
+        // The remaining text is given up, so that hostile input cannot overflow the stack.
         if self.depth >= DEEPEST {
             self.at = self.text.len();
             return;
         }
+        // The outer call is still incomplete (`echo $(ls) x`); it goes on after the bracket.
         let outer = take(&mut self.call);
         self.pipelines += 1;
         self.call.pipeline = self.pipelines;
@@ -289,6 +302,7 @@ impl<'t> Parser<'t> {
         self.call = outer;
     }
 
+    /// Reads the texts of the announced here-documents, in the order in which they were announced.
     fn here_documents(&mut self) {
         for here in take(&mut self.here) {
             let mut body = String::new();
@@ -296,6 +310,7 @@ impl<'t> Parser<'t> {
                 let line = self.rest().split_inclusive('\n').next().unwrap_or_default();
                 self.at += line.len();
                 let bare = line.trim_end_matches(['\n', '\r']);
+                // `<<-` ignores leading tabs, also before the delimiter.
                 let bare = if here.tabs { bare.trim_start_matches('\t') } else { bare };
                 if bare == here.end {
                     break;
@@ -308,7 +323,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `>`, `>>`, `>|`, `>&`, `<`, `<>`, `<<`, `<<-`, `<<<`, with what follows.
+    /// Reads a redirection with its target: `>`, `>>`, `>|`, `>&`, `<`, `<>`, `<<`, `<<-`, `<<<`.
     fn redirect(&mut self) {
         let start = self.at;
         while let Some('<' | '>' | '|' | '&') = self.peek() {
@@ -326,12 +341,14 @@ impl<'t> Parser<'t> {
         match sign {
             "<<" => self.here.push(Here { end: word.plain(), tabs, of: None }),
             "<<<" => self.call.fed = Some(word.plain()),
+            // `2>&1` and `>&-` redirect to a descriptor, not to a file.
             ">&" if word.0.chars().all(|digit| digit.is_ascii_digit() || digit == '-') => {}
             _ if sign.contains('>') && !word.0.is_empty() => self.call.into.push(word),
             _ => {}
         }
     }
 
+    /// Adds a word to the current call: as an assignment, as a word, or not at all.
     fn take_word(&mut self, word: Word) {
         const RESERVED: [&str; 14] = [
             "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "case", "esac", "!", "{", "}",
@@ -340,9 +357,10 @@ impl<'t> Parser<'t> {
         let number = !word.0.is_empty() && word.0.chars().all(|digit| digit.is_ascii_digit());
         if number && matches!(self.text.get(self.at..).and_then(|rest| rest.chars().next()), Some('<' | '>'))
         {
-            // `2> file`: the number is no word.
+            // In `2> file` the number is a descriptor and not a word.
             return;
         }
+        // Reserved words are such only at the start of a command; `echo done` has a plain argument.
         if call.words.is_empty() && call.sets.is_empty() && RESERVED.contains(&word.0.as_str()) {
             return;
         }
@@ -353,9 +371,10 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// `NAME=VALUE`.
+/// Splits an assignment, `NAME=VALUE`; `None` means that the word is none.
 pub(crate) fn assignment(word: &Word) -> Option<(String, Word)> {
     let (name, value) = word.0.split_once('=')?;
+    // `NAME+=VALUE` appends; for the guard the new part counts as the value.
     let name = name.strip_suffix('+').unwrap_or(name);
     let first = name.chars().next()?;
     let named = (first.is_ascii_alphabetic() || first == '_')

@@ -1,6 +1,6 @@
-//! Which files a command writes, moves or removes, as far as its words say.
+//! Finds the files that a command writes, moves or removes, as far as its words tell.
 //!
-//! Only programs whose words are known are read; what any other does is not guessed.
+//! Only programs with known arguments are read; the guard does not guess what any other program does.
 
 use alloc::vec::Vec;
 
@@ -9,12 +9,14 @@ use crate::{
     shell::Word,
 };
 
+/// A file or directory that a command changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub word: Word,
-    /// It is gone afterwards, with all that is in it.
+    /// Whether the target is gone afterwards, with everything in it.
     pub removes: bool,
-    /// Where it is matters, too; of git it is only asked whose it is: git stays in its repository.
+    /// Whether the write bounds apply. They do not apply to git, which stays in its repository; it may only not change files of
+    /// Tribunal.
     pub bounded: bool,
 }
 
@@ -28,15 +30,17 @@ impl Target {
     }
 }
 
+/// Lists the write targets of one invocation.
 pub(crate) fn of(run: &Run<'_>) -> Vec<Target> {
     let options = run.options();
     let all = || options.operands.iter().copied();
     let written = |word: &Word| Target::written(word);
     match run.program.as_str() {
-        // A folder stays unless it is said that it goes, too.
+        // Without a recursive option `rm` leaves directories alone.
         "rm" if !options.has(&['r', 'R'], &["recursive"]) => all().map(written).collect(),
         "rm" | "trash" => all().map(Target::removed).collect(),
         "rmdir" | "unlink" | "shred" => all().map(written).collect(),
+        // `mv` removes its sources, and its last operand is the destination unless an option names it.
         "mv" => {
             let mut targets: Vec<Target> = all().map(Target::removed).collect();
             match value_of(run.args, "-t", "--target-directory") {
@@ -50,7 +54,7 @@ pub(crate) fn of(run: &Run<'_>) -> Vec<Target> {
             match into {
                 Some(into) => Vec::from([written(&into)]),
                 None if options.operands.len() > 1 => {
-                    // Somewhere else (`host:path`) is not here.
+                    // A remote destination (`host:path`) is not on this machine.
                     let last = options.operands.last().filter(|word| !word.0.contains(':'));
                     last.map(|word| written(word)).into_iter().collect()
                 }
@@ -61,9 +65,11 @@ pub(crate) fn of(run: &Run<'_>) -> Vec<Target> {
             all().map(written).collect()
         }
         "truncate" | "fallocate" => {
+            // The option parser does not know which options take a value, so the size stands among the operands.
             let sizes = [value_of(run.args, "-s", "--size"), value_of(run.args, "-l", "--length")];
             all().filter(|word| !sizes.iter().flatten().any(|size| size == *word)).map(written).collect()
         }
+        // The first operand is the mode or the owner.
         "chmod" | "chown" | "chgrp" => all().skip(1).map(written).collect(),
         "sed" | "gsed" => edited(run),
         "perl" | "ruby" if in_place(run) => all().skip(1).map(written).collect(),
@@ -82,17 +88,19 @@ pub(crate) fn of(run: &Run<'_>) -> Vec<Target> {
         "sqlite3"
             if !options.long.iter().any(|long| long == "readonly") && !options.short.contains("readonly") =>
         {
+            // A database elsewhere may be opened freely; only Tribunal's own ones are protected.
             all().take(1).map(|word| Target { bounded: false, ..written(word) }).collect()
         }
-        // What is meant below the folder is said by tests that are not read.
+        // The tests of `find` that select files are not evaluated, so only the start directory counts.
         "find" if deletes(run) => all().take(1).map(written).collect(),
         "git" => by_git(run),
         _ => Vec::new(),
     }
 }
 
+/// Whether the options of `sed`, `perl` or `ruby` say that files are edited in place.
 fn in_place(run: &Run<'_>) -> bool {
-    // `-i`, `-pi`, `-i.bak`; `-Ilib` is something else.
+    // `-i`, `-pi` and `-i.bak` edit in place; a longer group such as `-Ilib` is something else.
     let short = |word: &Word| {
         let letters = word.0.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
         letters.is_some_and(|letters| {
@@ -105,7 +113,7 @@ fn in_place(run: &Run<'_>) -> bool {
         .any(|word| short(word) || word.0.starts_with("--in-place"))
 }
 
-/// The files of `sed -i`: the first word is its script, unless that came with an option.
+/// The files of `sed -i`: the first operand is the script, unless an option supplied it.
 fn edited(run: &Run<'_>) -> Vec<Target> {
     if !in_place(run) {
         return Vec::new();
@@ -119,7 +127,7 @@ fn edited(run: &Run<'_>) -> Vec<Target> {
                 scripted = true;
                 words.next();
             }
-            // What macOS wants behind `-i`.
+            // On macOS `-i` takes a separate suffix, which is often empty.
             "" => {}
             text if text.starts_with("--expression=") || text.starts_with("--file=") => scripted = true,
             text if text.starts_with('-') => {}
@@ -132,6 +140,7 @@ fn edited(run: &Run<'_>) -> Vec<Target> {
     files
 }
 
+/// Whether a `find` command deletes what it finds.
 pub(crate) fn deletes(run: &Run<'_>) -> bool {
     run.args.iter().any(|word| word.0 == "-delete")
         || run.args.windows(2).any(|pair| {
@@ -140,7 +149,7 @@ pub(crate) fn deletes(run: &Run<'_>) -> bool {
         })
 }
 
-/// Files that git takes back, moves or removes.
+/// The files that git restores, moves or removes.
 fn by_git(run: &Run<'_>) -> Vec<Target> {
     let Some((command, args)) = crate::git::subcommand(run.args) else { return Vec::new() };
     let run = Run { program: command, args };
@@ -148,6 +157,7 @@ fn by_git(run: &Run<'_>) -> Vec<Target> {
     if !["checkout", "restore", "rm", "mv"].contains(&run.program.as_str()) {
         return Vec::new();
     }
+    // Commands that change only the index leave the files as they are.
     let index_only = match run.program.as_str() {
         "rm" => options.has(&[], &["cached"]),
         "restore" => options.has(&['S'], &["staged"]) && !options.has(&['W'], &["worktree"]),
@@ -156,6 +166,6 @@ fn by_git(run: &Run<'_>) -> Vec<Target> {
     if index_only {
         return Vec::new();
     }
-    // A folder goes with all that is in it.
+    // Git changes a directory with everything in it.
     options.operands.iter().map(|word| Target { bounded: false, ..Target::removed(word) }).collect()
 }

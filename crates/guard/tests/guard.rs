@@ -1,4 +1,4 @@
-//! What an agent's tools are refused, and what they are not.
+//! Tests which tool uses of an agent are refused and which are allowed.
 
 use proptest::prelude::*;
 use tribunal_guard::{Bounds, Denied, Ground, GuardPolicy, Rule, ToolUse, check};
@@ -63,7 +63,7 @@ impl World {
     }
 }
 
-/// All that came out differently.
+/// Lists the commands whose verdict differs from the expected one.
 fn differing(world: &World, rule: Option<Rule>, commands: &[&str]) -> String {
     let mut wrong = String::new();
     for command in commands {
@@ -76,7 +76,7 @@ fn differing(world: &World, rule: Option<Rule>, commands: &[&str]) -> String {
 }
 
 const DESTRUCTIVE: &[&str] = &[
-    // What is removed with all that is in it.
+    // Recursive removals.
     "rm -rf /",
     "rm -rf /*",
     "rm -fr --no-preserve-root /",
@@ -122,7 +122,7 @@ const DESTRUCTIVE: &[&str] = &[
     "/bin/rm -rf /",
     "``rm -rf /",
     "$()rm -rf /",
-    // Behind something else.
+    // Harm behind wrappers, shells and other constructs.
     "sudo rm -rf /",
     "sudo -u root -- rm -rf /var",
     "env A=b rm -rf /",
@@ -262,7 +262,7 @@ const ALLOWED: &[&str] = &[
     "rm -rf vendor/lib/.git",
     "rm -f .git/index.lock",
     "rm *",
-    // Mentions.
+    // Mentions that are no calls.
     "echo 'rm -rf /'",
     "echo \"rm -rf /\"",
     "echo rm -rf /",
@@ -341,7 +341,7 @@ const ALLOWED: &[&str] = &[
     "find target -delete",
     "find . -type f",
     "find /tmp/mine -delete",
-    // Tribunal's own, to be read.
+    // Reading the files of Tribunal.
     "cat .tribunal/journal.db | head",
     "ls .claude reviews",
     "cp .claude/settings.json /tmp/settings.json",
@@ -577,7 +577,7 @@ fn reading_is_free_and_so_is_what_nobody_can_place() {
     assert_eq!(nowhere.write("/etc/x"), Some(Rule::OutsideProject));
     assert_eq!(nowhere.command("touch ../x").map(|denied| denied.rule), None);
     assert_eq!(nowhere.command("rm -rf ~").map(|denied| denied.rule), Some(Rule::Destructive));
-    // Without a subject the project is the bound.
+    // Without a subject the bounds are those of the project.
     let none = World { subject: Vec::new(), ..World::subject_only() };
     assert_eq!(none.write("README.md"), None);
     assert_eq!(none.write("../README.md"), Some(Rule::OutsideProject));
@@ -686,7 +686,7 @@ fn long_and_deep_commands_are_read_in_no_time() {
     }
 }
 
-/// Something harmless, and what joins it with the next.
+/// A harmless command and the operator that joins it with the next.
 const BEFORE: &str = "(ls|echo 'a b'|x=1|git status|true && ls)(;|\n| && )";
 
 proptest! {

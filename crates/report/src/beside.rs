@@ -1,6 +1,6 @@
-//! Several runs at once: every line behind the run it belongs to, and at the end one line a run.
+//! Draws several runs at once: every line starts with the label of its run, and at the end there is one line per run.
 //!
-//! There is no live view of several: a board is about one run. `tribunal status` shows them all.
+//! There is deliberately no live view of several runs: a board is about one run. `tribunal status` shows them all.
 
 use std::io::{self, Write};
 
@@ -18,38 +18,42 @@ use crate::{
     words,
 };
 
-/// A label takes no more columns than this; where a run's id is longer, what tells it apart stays.
+/// The maximum width of a label. If a run's id is longer, its unique suffix is kept.
 const WIDEST: usize = 18;
-/// The id's last part, with its dash.
+/// The width of an id's unique suffix, with its dash.
 const TAIL: usize = 5;
+/// The separator between a label and its line.
 const RULE: &str = " │ ";
 
-/// How one of several is called before each of its lines.
+/// The label before every line of one run.
 #[derive(Clone, Debug)]
 pub struct Label {
     name: String,
     columns: usize,
-    /// Which one of several, for its colour.
+    /// The position among the runs, which chooses the colour.
     nth: usize,
 }
 
 impl Label {
-    /// For runs that have no id yet: what their ids will begin with.
+    /// Makes labels for runs that have no id yet, from the names that their ids will start with.
     pub fn all(names: &[String]) -> Vec<Label> {
+        // Room for the suffix is reserved now: the column must not move once the ids are known.
         let longest = names.iter().map(|name| width(name) + TAIL).max().unwrap_or_default();
         let label =
             |(nth, name): (usize, &String)| Label { name: name.clone(), columns: longest.min(WIDEST), nth };
         names.iter().enumerate().map(label).collect()
     }
 
+    /// Labels the run with its id from now on.
     fn is(&mut self, run: &RunId) {
         self.name = run.as_str().to_string();
     }
 
-    /// `prd-k3f9`, `architectur…-k3f9`: the same number of columns for all.
+    /// The label at its fixed width: `prd-k3f9`, `architectur…-k3f9`.
     fn text(&self) -> String {
         let name = escaped(&self.name);
         let short = match name.rfind('-') {
+            // The suffix is what tells runs of one subject apart, so the part before it is cut.
             Some(dash) if width(&name) > self.columns && width(&name[dash..]) <= TAIL => {
                 let (head, tail) = name.split_at(dash);
                 cut(head, self.columns - width(tail)) + tail
@@ -61,7 +65,7 @@ impl Label {
     }
 }
 
-/// One run among several, as lines.
+/// Reports one of several runs, as labelled lines.
 #[derive(Debug)]
 pub struct Beside<W> {
     lines: Lines<Vec<u8>>,
@@ -72,28 +76,31 @@ pub struct Beside<W> {
 
 impl<W: Write> Beside<W> {
     pub fn new(out: W, screen: Screen, mode: Mode, label: Label) -> Beside<W> {
+        // The inner reporter wraps its lines, so it has to know how much room the label leaves.
         let room = |columns: usize| columns.saturating_sub(label.columns + width(RULE));
         let narrow = Screen { width: screen.width.map(room), ..screen.clone() };
         Beside { lines: Lines::new(Vec::new(), narrow, mode), out, screen, label }
     }
 
-    /// From here on it is called by its id.
+    /// Labels the run with its id from now on.
     pub fn meet(&mut self, run: &RunId) {
         self.label.is(run);
     }
 
-    /// Something about the run that is in no journal.
+    /// Writes something about the run that is not in its journal.
     pub fn notice(&mut self, text: &str) -> io::Result<()> {
         let label = self.screen.paint(Style::Run(self.label.nth), &self.label.text());
-        // A line that stands apart in one run's text only keeps those of several from standing together.
+        // Blank lines separate paragraphs of one run; between the lines of several runs they would only tear them apart.
         for line in text.lines().filter(|line| !line.is_empty()) {
             writeln!(self.out, "{label}{RULE}{line}")?;
         }
         self.out.flush()
     }
 
+    /// Writes what the inner reporter drew, with labels. Its error is returned after its output is out.
     fn pass_on(&mut self, drawn: io::Result<()>) -> io::Result<()> {
         let text = self.lines.take();
+        // Lines that were drawn before an error are still worth showing.
         self.notice(&String::from_utf8_lossy(&text))?;
         drawn
     }
@@ -101,6 +108,7 @@ impl<W: Write> Beside<W> {
 
 impl<W: Write> Reporter for Beside<W> {
     fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        // Labels carry a provisional name until the first entry tells the id.
         self.meet(&entry.run);
         let drawn = self.lines.entry(entry);
         self.pass_on(drawn)
@@ -117,7 +125,7 @@ impl<W: Write> Reporter for Beside<W> {
     }
 }
 
-/// What became of one of several.
+/// One run of several, and how it ended.
 #[derive(Debug)]
 pub struct Close<'a> {
     pub run: Option<&'a RunId>,
@@ -125,16 +133,17 @@ pub struct Close<'a> {
     pub came: Came<'a>,
 }
 
+/// How one of several runs ended.
 #[derive(Debug)]
 pub enum Came<'a> {
     Ended(&'a Summary),
-    /// It began, and broke off without a last word.
+    /// The run began and broke off without recording an ending.
     Broke(&'a str),
-    /// It never began.
+    /// The run never began.
     NotStarted(&'a str),
 }
 
-/// One line a run, in the order in which they were named.
+/// Renders one line per run, in the order in which the subjects were named.
 pub fn close(rows: &[Close<'_>], screen: &Screen) -> String {
     let id = |row: &Close<'_>| row.run.map_or_else(|| "-".to_string(), |run| escaped(run.as_str()));
     let columns = rows.iter().map(|row| width(&id(row))).max().unwrap_or_default();
@@ -152,7 +161,7 @@ pub fn close(rows: &[Close<'_>], screen: &Screen) -> String {
         let blanks = columns - width(&id);
         let head = format!("  {id}{:blanks$}  ", "");
         let word = format!("{word:<11}");
-        // What keeps a subject from being reviewed mostly names it.
+        // The reason why a subject cannot be reviewed usually starts with its name, which is not repeated.
         let text = if rest.starts_with(row.subject) { rest } else { format!("{} · {rest}", row.subject) };
         let text = screen.fit(width(&head) + word.len() + 3, &text);
         out.push_str(&format!("{head}{}  {text}\n", screen.paint(style, &word)));
@@ -160,8 +169,9 @@ pub fn close(rows: &[Close<'_>], screen: &Screen) -> String {
     out
 }
 
-/// How an outcome is called and painted.
+/// The word for an outcome, and its style.
 pub(crate) fn outcome(outcome: Option<Outcome>) -> (Style, &'static str) {
+    // A cancelled run ended the way the user asked for.
     match outcome {
         Some(outcome @ (Outcome::Resolved | Outcome::Cancelled)) => (Style::Good, outcome.as_str()),
         Some(outcome @ Outcome::Waiting) => (Style::Warn, outcome.as_str()),

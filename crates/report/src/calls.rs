@@ -1,4 +1,4 @@
-//! Calls of agents as the journal has them: who was sent what, what came back, what it cost.
+//! Calls of agents as the journal records them: what was sent to whom, what came back and what it cost.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +12,35 @@ use tribunal_core::{
     settings::{DriverSpec, Settings},
 };
 
-/// One call, from its start to its reply.
+/// One call of an agent, from its start to its reply.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     pub key: &'a Key,
     pub stretch: u32,
     pub task: &'a Task,
-    /// `command`, `replay`, …: how the agent is spoken to.
+    /// The driver that talks to the agent: `command`, `replay`, ….
     pub driver: String,
-    /// A script is played instead of an agent: nobody gets the text.
+    /// Whether a script was played instead of an agent. Then no vendor received the text.
     pub is_script: bool,
-    /// Whose model was asked: who got the text.
+    /// The provider whose model was asked, and who therefore received the text.
     pub provider: String,
-    /// Which one, as far as it was set.
+    /// The model, if one was configured.
     pub model: Option<String>,
-    /// Numbers of the entries: asked, and answered.
+    /// The sequence number of the entry that records the question.
     pub asked: u64,
+    /// The sequence number of the entry that records the answer.
     pub answered: Option<u64>,
     pub reply: Option<&'a Reply>,
     pub elapsed_ms: u64,
 }
 
 impl Call<'_> {
-    /// Who got the text.
+    /// The name of the vendor that received the text.
     pub fn vendor(&self) -> &str {
         if self.is_script { "nobody" } else { &self.provider }
     }
 
-    /// What the agent was sent. None: it is not answered, or never started.
+    /// The prompt that the agent was sent; `None` if the call is not answered yet or never started.
     pub fn prompt(&self) -> Option<&Hash> {
         match self.reply? {
             Reply::Ask(AskOutcome::Answered(reply)) => Some(&reply.prompt),
@@ -48,7 +49,7 @@ impl Call<'_> {
         }
     }
 
-    /// What the agent printed.
+    /// The output that the agent printed.
     pub fn output(&self) -> Option<&Hash> {
         match self.reply? {
             Reply::Ask(AskOutcome::Answered(reply)) => Some(&reply.output),
@@ -57,6 +58,7 @@ impl Call<'_> {
         }
     }
 
+    /// The tokens and money that the call used.
     pub fn usage(&self) -> Usage {
         match self.reply {
             Some(Reply::Ask(AskOutcome::Answered(reply))) => reply.usage,
@@ -66,13 +68,15 @@ impl Call<'_> {
     }
 }
 
-/// All calls of a run, in the order in which they were asked.
+/// Collects all calls of a run, in the order in which they were asked.
 pub fn calls(entries: &[Entry]) -> Vec<Call<'_>> {
     let mut calls: Vec<Call<'_>> = Vec::new();
+    // A key repeats in later stretches, so only stretch and key together identify a call.
     let mut open: BTreeMap<(u32, &Key), (usize, u64)> = BTreeMap::new();
     let mut settings: Option<&Settings> = None;
     for entry in entries {
         match &entry.event {
+            // Settings may change between two lives of a run; each call belongs to those in force when it was asked.
             Event::RunStarted { settings: pinned, .. } | Event::SettingsChanged { settings: pinned } => {
                 settings = Some(pinned);
             }
@@ -100,13 +104,14 @@ pub fn calls(entries: &[Entry]) -> Vec<Call<'_>> {
                     call.elapsed_ms = entry.at.awake_ms.saturating_sub(since);
                 }
             }
+            // Other events say nothing about calls.
             _ => {}
         }
     }
     calls
 }
 
-/// The model that was set for the job, for the agent, or for a task of this size.
+/// The model that was configured for the job, for the agent, or for a task of this size, in this order of precedence.
 fn model(settings: &Settings, task: &Task) -> Option<String> {
     let agent = settings.agent(&task.agent)?;
     let client = agent.driver.client()?;
@@ -115,26 +120,27 @@ fn model(settings: &Settings, task: &Task) -> Option<String> {
     duty.or(client.model.as_deref()).or_else(sized).map(String::from)
 }
 
-/// What one vendor got.
+/// What one vendor received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     pub vendor: String,
-    /// Nobody: these calls were played from a script.
+    /// Whether these calls were played from a script, so that no vendor received anything.
     pub is_script: bool,
-    /// Calls of which the text is known.
+    /// The number of calls whose prompt is known.
     pub prompts: u32,
-    /// Texts that are still kept.
+    /// The size of all prompts that are still stored.
     pub bytes: u64,
     pub usage: Usage,
 }
 
-/// Calls by vendor, in the order in which vendors were first asked. `bytes` knows how long a blob is.
+/// Groups calls by vendor, in the order in which vendors were first asked. `blob_bytes` returns the length of a stored blob.
 pub fn by_vendor<'a, 'b>(
     calls: &'a [Call<'b>],
     bytes: &dyn Fn(&Hash) -> Option<u64>,
 ) -> Vec<(Sent, Vec<&'a Call<'b>>)> {
     let mut all: Vec<(Sent, Vec<&Call<'_>>)> = Vec::new();
     for call in calls {
+        // Scripts are kept apart from a provider that happens to have the same name.
         let same = |sent: &Sent| sent.vendor == call.vendor() && sent.is_script == call.is_script;
         let at = all.iter().position(|(sent, _)| same(sent)).unwrap_or_else(|| {
             let (vendor, is_script) = (call.vendor().to_string(), call.is_script);
@@ -142,6 +148,7 @@ pub fn by_vendor<'a, 'b>(
             all.len() - 1
         });
         let (sent, of_vendor) = &mut all[at];
+        // Prompts that were deleted from the store still count as sent, but their length is unknown.
         sent.prompts += u32::from(call.prompt().is_some());
         sent.bytes += call.prompt().and_then(bytes).unwrap_or_default();
         sent.usage = sent.usage.plus(call.usage());
@@ -150,14 +157,16 @@ pub fn by_vendor<'a, 'b>(
     all
 }
 
+/// Returns whether the task's agent is played from a script.
 fn is_script(settings: Option<&Settings>, task: &Task) -> bool {
     let agent = settings.and_then(|settings| settings.agent(&task.agent));
     agent.is_some_and(|agent| matches!(agent.driver, DriverSpec::Replay { .. }))
 }
 
-/// The driver's name as it stands in the journal, so that drivers of other builds have one too.
+/// The driver's name as the journal spells it, so that drivers of other builds have a name, too.
 fn driver(settings: Option<&Settings>, task: &Task) -> String {
     let agent = settings.and_then(|settings| settings.agent(&task.agent));
+    // The tag of the serialised enum is the name in the journal.
     let written = agent.and_then(|agent| serde_json::to_value(&agent.driver).ok());
     written
         .and_then(|value| value.get("driver")?.as_str().map(String::from))

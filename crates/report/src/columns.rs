@@ -1,26 +1,27 @@
-//! Text as a terminal shows it: which characters may reach one at all, and how many columns they take.
+//! Text as a terminal shows it: which characters may reach a terminal at all, and how many columns they take.
 //!
-//! Agents, documents and file names are strangers. What they write may neither steer a terminal (escape sequences, which
-//! are made of control characters) nor make a line read differently from what it says (bidi overrides, invisible
+//! Text of agents, documents and file names is not trusted. It must neither control a terminal (with escape sequences, which
+//! are made of control characters) nor make a line read differently from what it says (with bidi overrides and invisible
 //! characters).
 //!
-//! Four ways, by what is shown: [`clean`] for a line to be read, [`clean_block`] for a text to be read, [`escaped`] for names
-//! and commands that are typed or run, [`escaped_json`] for programs.
+//! There are four functions for four uses: [`clean_line`] for a line to be read, [`clean_block`] for a text to be read,
+//! [`escape_line`] for names and commands that are typed or run, and [`escape_json`] for programs.
 
 use std::{borrow::Cow, fmt::Write};
 
 use tribunal_core::text::fold_line;
 use unicode_width::UnicodeWidthChar;
 
-/// More marks than this on one letter are no language, but they do spill over the lines around it.
+/// More combining marks than this on one letter are not part of any language, but they spill over the lines around it.
 const MARKS: usize = 4;
 
-/// One line of what a stranger wrote, fit for any screen.
+/// Turns untrusted text into one line that is safe on any screen.
 pub fn clean(text: &str) -> String {
-    // Blanks control the line, too: they are folded, not dropped. First away with what nobody sees, or a word of it would
-    // leave two blanks behind.
+    // Line breaks and tabs are folded into blanks, not dropped. Invisible characters have to go first, or a word made of
+    // them would leave two blanks behind.
     let visible: String = text.chars().filter(|c| c.is_whitespace() || may_show(*c)).collect();
     let mut marks = 0;
+    // Characters of width zero that pass the first filter are combining marks.
     let few_marks = |c: &char| {
         marks = if c.width() == Some(0) { marks + 1 } else { 0 };
         marks <= MARKS
@@ -28,13 +29,14 @@ pub fn clean(text: &str) -> String {
     fold_line(&visible).chars().filter(few_marks).collect()
 }
 
-/// A text of several lines: line ends and tabs stay, whatever else may not reach a screen is shown by its number.
+/// Makes a text of several lines safe: line ends and tabs stay, and every other unsafe character is shown by its number.
 pub fn clean_block(text: &str) -> String {
     let mut rest = text.chars().peekable();
     let mut out = String::new();
     while let Some(c) = rest.next() {
+        // A carriage return by itself would let a line overwrite its own beginning.
         let ends_line = c == '\n' || (c == '\r' && rest.peek() == Some(&'\n'));
-        // They only say how the character before them is drawn, and stand behind half of all signs that agents like.
+        // Variation selectors only choose how the character before them is drawn. Agents' symbols often end with one.
         let selects = matches!(c, '\u{fe0e}' | '\u{fe0f}');
         if ends_line || selects || c == '\t' || may_show(c) {
             out.push(c);
@@ -45,7 +47,7 @@ pub fn clean_block(text: &str) -> String {
     out
 }
 
-/// One line with nothing left out: whatever may not reach a screen, and every blank but the plain one, by its number.
+/// Makes one line safe without dropping anything: unsafe characters and all blanks but the plain one appear by number.
 pub fn escaped(text: &str) -> String {
     let plain = |c: char| c == ' ' || (may_show(c) && !c.is_whitespace());
     let mut out = String::new();
@@ -55,9 +57,11 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The same JSON, with whatever may not reach a screen by its number. Between strings there are only line ends of ours.
+/// Escapes unsafe characters inside JSON by their numbers; the value stays the same. Outside of strings there are only our own
+/// line ends.
 pub fn escaped_json(json: &str) -> Cow<'_, str> {
     let plain = |c: char| c == '\n' || may_show(c);
+    // Almost all documents are harmless; they are returned without a copy.
     if json.chars().all(plain) {
         return Cow::Borrowed(json);
     }
@@ -66,6 +70,7 @@ pub fn escaped_json(json: &str) -> Cow<'_, str> {
         if plain(c) {
             out.push(c);
         } else {
+            // JSON escapes characters beyond the basic plane as two surrogates.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(out, "\\u{unit:04x}");
             }
@@ -74,8 +79,10 @@ pub fn escaped_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Neither a control character nor one that only formats or fills: joiners, bidi marks, selectors, tags, empty letters.
+/// Returns whether a character is neither a control character nor one that only formats or fills: joiners, bidi marks,
+/// selectors, tags, empty letters.
 pub(crate) fn may_show(c: char) -> bool {
+    // The list covers the default-ignorable characters of Unicode, interlinear annotations and musical format controls.
     let formats = matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
@@ -84,13 +91,13 @@ pub(crate) fn may_show(c: char) -> bool {
     !c.is_control() && !formats
 }
 
-/// Columns a text takes. Wide characters take two, marks on others none.
+/// The number of columns that a text takes. Wide characters take two columns, combining marks none.
 pub(crate) fn width(text: &str) -> usize {
-    // Character by character: most terminals count like this, and none takes more columns than this says.
+    // The widths are added up character by character. Most terminals count like this, and none takes more columns.
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// As much of `text` as fits into `limit` columns, with a mark where something was cut.
+/// Returns as much of `full_text` as fits into `max_columns` columns, with an ellipsis where something was cut.
 pub(crate) fn cut(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_string();
@@ -99,6 +106,7 @@ pub(crate) fn cut(text: &str, limit: usize) -> String {
     let mut used = 0;
     for c in text.chars() {
         used += c.width().unwrap_or(0);
+        // The last column is reserved for the ellipsis.
         if used >= limit {
             break;
         }
@@ -125,7 +133,7 @@ mod tests {
         assert_eq!(clean("\u{202e}\ta \u{200b} b\u{2028}c"), "a b c");
     }
 
-    /// One of every kind that must not pass, with line ends and tabs left aside.
+    /// One character of every class that must not pass, apart from line ends and tabs.
     const HOSTILE: &str = "\x1b\x07\x7f\u{85}\u{9b}\u{ad}\u{34f}\u{61c}\u{115f}\u{180b}\u{200b}\u{200f}\u{2028}\u{2029}\u{202e}\
                            \u{2060}\u{2066}\u{3164}\u{fe00}\u{feff}\u{fff9}\u{1d173}\u{e0001}\u{e0041}\u{e01ef}";
 

@@ -1,6 +1,6 @@
-//! Which entries of a journal a person asked for.
+//! Selects the journal entries that the user asked for.
 //!
-//! All that was asked for must hold of an entry. An entry without a round or a finding of its own belongs to that of the
+//! An entry must meet all conditions of the query. An entry that names neither round nor finding belongs to those of the
 //! effect it is about, or to the round that is under way. Nothing is drawn here.
 
 use std::collections::BTreeSet;
@@ -14,29 +14,29 @@ use tribunal_core::{
     reason::Outcome,
 };
 
-/// What was asked for; the default is everything.
+/// Conditions on entries; the default matches every entry.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     pub round: Option<u32>,
     pub finding: Option<FindingId>,
-    /// Any of these; none: all.
+    /// Kinds of events, any of which matches. An empty list matches all kinds.
     pub kinds: Vec<String>,
-    /// A part of the effect's key.
+    /// A substring of the effect's key.
     pub key: Option<String>,
-    /// Only what went wrong.
+    /// Whether only failures, refusals and warnings match.
     pub warnings: bool,
-    /// Recorded at this wall time or later.
+    /// The earliest wall time at which a matching entry was recorded.
     pub since_ms: Option<u64>,
 }
 
-/// Goes through a journal from its first entry on.
+/// Walks through one journal from its first entry on and remembers what later entries refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     wanted: Wanted,
     round: u32,
-    /// Effects that the finding is in the hands of.
+    /// Keys of effects that work on the finding of the query.
     keys: BTreeSet<Key>,
-    /// Decisions about the finding.
+    /// Decisions about the finding of the query.
     decisions: BTreeSet<DecisionId>,
 }
 
@@ -45,12 +45,15 @@ impl Filter {
         Filter { wanted, ..Filter::default() }
     }
 
-    /// Whether the next entry was asked for. Every entry has to be shown to the filter, in order.
+    /// Returns whether the next entry matches. The filter has to see every entry, in order, because an entry's round and
+    /// finding may follow from the entries before it.
     pub fn wants(&mut self, entry: &Entry) -> bool {
         let event = &entry.event;
+        // Entries without a round of their own count to the last round that was named.
         if let Some(round) = round_of(event) {
             self.round = round;
         }
+        // This has to run even if another condition fails: it records keys and decisions for later entries.
         let concerns = match self.wanted.finding {
             Some(finding) => self.concerns(event, finding),
             None => true,
@@ -68,6 +71,7 @@ impl Filter {
             && wanted.since_ms.is_none_or(|since| entry.at.wall_ms >= since)
     }
 
+    /// Returns whether an event concerns the finding, and remembers the effects and decisions through which later events do.
     fn concerns(&mut self, event: &Event, finding: FindingId) -> bool {
         match event {
             Event::FindingRaised { finding: raised } => raised.id == finding,
@@ -79,13 +83,14 @@ impl Filter {
                 findings.contains(&finding)
             }
             Event::EffectStarted { key, effect, .. } => {
+                // Only these effects can concern one finding; freezing and writing files concern the run as a whole.
                 let ours = match effect {
                     Effect::Ask(asked) => is_about(&asked.task.brief, finding),
                     Effect::Land(landing) => self.keys.contains(&landing.by),
                     Effect::Post(posted) => self.decisions.contains(&posted.decision.id),
                     _ => false,
                 };
-                // A key comes again in a later stretch, and then for others.
+                // The same key is used again in a later stretch, possibly for other findings.
                 if ours {
                     self.keys.insert(key.clone())
                 } else {
@@ -97,6 +102,7 @@ impl Filter {
             | Event::FixerFailed { key, .. }
             | Event::ChallengerAnswered { key, .. } => self.keys.contains(key),
             Event::DecisionPosted { decision } => {
+                // A decision names its finding only while it is posted; its answer names the decision alone.
                 let (blocked, disputed) = (About::Blocked { finding }, About::Disputed { finding });
                 let ours = decision.about == blocked || decision.about == disputed;
                 if ours {
@@ -110,13 +116,13 @@ impl Filter {
     }
 }
 
-/// A fixer has it in hand, or a challenger disputes it.
+/// Returns whether the task repairs the finding or disputes it.
 fn is_about(brief: &Brief, finding: FindingId) -> bool {
     let assigned = brief.assigned.iter().any(|assigned| assigned.id == finding);
     assigned || brief.disputed.iter().any(|disputed| disputed.id == finding)
 }
 
-/// The round an event names, or that its key names (`round-2/…`).
+/// The round that an event names, itself or in its key (`round-2/…`).
 fn round_of(event: &Event) -> Option<u32> {
     match event {
         Event::RoundStarted { round, .. }
@@ -129,6 +135,7 @@ fn round_of(event: &Event) -> Option<u32> {
     }
 }
 
+/// The key of the effect that an event is about.
 fn key_of(event: &Event) -> Option<&Key> {
     match event {
         Event::EffectStarted { key, .. }
@@ -142,7 +149,7 @@ fn key_of(event: &Event) -> Option<&Key> {
     }
 }
 
-/// Faults, refusals, warnings, and endings that are none of the good ones.
+/// Returns whether an event is a failure, a refusal, a warning or an ending other than a success.
 fn went_wrong(event: &Event) -> bool {
     match event {
         Event::SeatIncomplete { .. }
@@ -151,16 +158,18 @@ fn went_wrong(event: &Event) -> bool {
         | Event::Warned { .. }
         | Event::Unknown => true,
         Event::ChallengerAnswered { fault, .. } => fault.is_some(),
-        // Tried once more, with the reason.
+        // The second try names the reason why the first one failed.
         Event::EffectStarted { key, .. } => key.is_second_try(),
         Event::EffectFinished { reply, .. } => match reply {
             reply if reply.fault().is_some() => true,
             Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => true,
+            // An answer that could only be read in part counts as a problem although the call succeeded.
             Reply::Ask(AskOutcome::Answered(reply)) => {
                 matches!(reply.content, Content::Unreadable { .. }) || !reply.remarks.is_empty()
             }
             _ => false,
         },
+        // A run that was stopped has no outcome.
         Event::RunParked(Summary { outcome, .. }) | Event::RunFinished(Summary { outcome, .. }) => {
             matches!(outcome, None | Some(Outcome::Halted | Outcome::Failed))
         }

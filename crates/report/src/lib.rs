@@ -1,8 +1,8 @@
-//! Shows runs: readable lines, JSON events, tables. Everything is drawn from journal entries, so a live run and a recorded
-//! one look the same.
+//! Renders runs as readable lines, JSON events and tables. Everything is drawn from journal entries, so a live run and a
+//! recorded one look the same.
 //!
-//! It sees `core`'s types and nothing else: it opens no file, asks no terminal for its size and knows no agent. Where to
-//! write, how wide and in which colours is handed in.
+//! The crate depends on `core`'s types and nothing else: it opens no file, asks no terminal for its size and knows no agent.
+//! The caller passes in where to write, how wide the screen is and whether to use colour.
 
 mod beside;
 pub mod calls;
@@ -38,13 +38,15 @@ use std::io;
 use tribunal_core::{event::Entry, progress::Progress};
 
 /// Draws one run, entry by entry.
+///
+/// Implementations see every entry of a journal in order, because later entries are described with facts from earlier ones.
 pub trait Reporter {
     fn entry(&mut self, entry: &Entry) -> io::Result<()>;
 
-    /// An entry of an earlier life: to be known, not to be drawn.
+    /// Takes note of an entry that an earlier process of this run recorded: later lines may refer to it, but it is not drawn.
     fn past(&mut self, _: &Entry) {}
 
-    /// Volatile; a reporter may ignore it.
+    /// Reports what an agent is doing right now. Progress is not in the journal, so a reporter may ignore it.
     fn progress(&mut self, _: &Progress) -> io::Result<()> {
         Ok(())
     }

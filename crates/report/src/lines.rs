@@ -1,4 +1,4 @@
-//! A run as readable lines, as many as its [`Mode`] asks for.
+//! Draws a run as readable lines, as many as its [`DisplayMode`] asks for.
 
 mod challenge;
 mod sparse;
@@ -34,6 +34,7 @@ use crate::{
 use challenge::Sitting;
 use sparse::Tally;
 
+/// Reports a run as lines of text.
 #[derive(Debug)]
 pub struct Lines<W> {
     out: W,
@@ -45,11 +46,11 @@ pub struct Lines<W> {
     rulings: Rulings,
     /// Findings of the patch that was refused last.
     refused: Vec<FindingId>,
-    /// Why tasks failed, by key.
+    /// Why tasks failed, by the key of the task.
     faults: BTreeMap<Key, String>,
-    /// The wait that was told last.
+    /// The wait that was reported last.
     awaited: Option<String>,
-    /// Something stands above: what follows may be set off from it.
+    /// Whether anything was written yet; only then is a blank line useful as a separator.
     wrote: bool,
 }
 
@@ -78,15 +79,18 @@ impl<W: Write> Lines<W> {
         self.screen = screen;
     }
 
+    /// Writes one line behind `indent` blanks.
     fn line(&mut self, indent: usize, text: &str) -> io::Result<()> {
         self.wrote = true;
         writeln!(self.out, "{:indent$}{text}", "")
     }
 
+    /// Writes a blank line, unless it would be the first line of the output.
     fn set_off(&mut self) -> io::Result<()> {
         if self.wrote { writeln!(self.out) } else { Ok(()) }
     }
 
+    /// Writes the title of a run with its limits and agents.
     fn started(&mut self, entry: &Entry, settings: &Settings, build: &str) -> io::Result<()> {
         let title = format!("review of {} · run {} · {build}", settings.subject.title(), entry.run);
         let title = self.screen.paint(Style::Bold, &self.screen.wrap(0, &title));
@@ -112,19 +116,22 @@ impl<W: Write> Lines<W> {
         self.line(0, &about)
     }
 
+    /// Writes the line of one seat: mark, name, text.
     fn seat(&mut self, sign: Sign, name: &str, text: &str) -> io::Result<()> {
         let mark = self.screen.paint(sign.style, sign.mark);
         let text = self.screen.fit(19, text);
         self.line(2, &format!("{mark} {name:<14}{text}"))
     }
 
-    /// ` · codex`, where there are several who could have sat there.
+    /// Names the agent, ` · codex`, if the run has several.
     fn by(&self, agent: &AgentName) -> String {
         let several = self.view.settings.as_ref().is_some_and(|settings| settings.agents.len() > 1);
         if several { format!(" · {agent}") } else { String::new() }
     }
 
+    /// Writes a raised finding, and below it who else raised it or why it was dismissed at once.
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        // In a review of one document the line number is enough; in a change the file has to be named.
         let several = self.view.settings.as_ref().is_some_and(|settings| settings.subject.path().is_none());
         let place = match &finding.place {
             Some(place) if several => format!("{place}  "),
@@ -136,6 +143,7 @@ impl<W: Write> Lines<W> {
         let text = self.screen.fit(4 + head.chars().count(), &finding.description);
         let head = self.screen.severity(finding.severity, &head);
         self.line(4, &format!("{head}{text}"))?;
+        // The second line starts below the description.
         let indent = 27;
         let raised = match &finding.status {
             Status::Dismissed { why: Dismissal::Ungrounded } => {
@@ -150,6 +158,7 @@ impl<W: Write> Lines<W> {
         self.line(indent, &raised)
     }
 
+    /// Writes why a patch did not land; a failed check is shown with its command.
     fn not_landed(&mut self, findings: &[FindingId], why: &Refusal) -> io::Result<()> {
         let mark = self.screen.paint(Style::Bad, "✗");
         let head = format!("not landed: {}", words::ids(findings));
@@ -161,6 +170,7 @@ impl<W: Write> Lines<W> {
         self.line(6, &check)
     }
 
+    /// Writes events of a review round.
     fn round(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::LevelChosen { level, why, panel } => {
@@ -190,6 +200,7 @@ impl<W: Write> Lines<W> {
                 self.disputed(decision)
             }
             Event::RoundEnded { new, dry, counts, .. } => {
+                // Upheld findings are collected during the round and written in one line before its result.
                 self.upheld()?;
                 let text = words::round(*new, *dry, counts);
                 let text = self.screen.paint(Style::Bold, &self.screen.wrap(2, &text));
@@ -204,9 +215,11 @@ impl<W: Write> Lines<W> {
         }
     }
 
+    /// Writes events of a fix iteration.
     fn fixing(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::FixersDealt { iteration, hands, .. } if self.is_in_session() => {
+                // A new wave starts: findings of an older refused patch may be reported again.
                 self.refused.clear();
                 let hands: Vec<String> = hands.iter().map(|hand| words::ids(hand)).collect();
                 let text = format!("fix iteration {iteration}: the session repairs {}", hands.join(" | "));
@@ -235,6 +248,7 @@ impl<W: Write> Lines<W> {
                 self.line(4, &format!("{mark} landed: {} ({lines})", words::ids(findings)))
             }
             Event::PatchRefused { findings, why, .. } => {
+                // The findings of this patch become open again right after this event; they are not reported twice.
                 self.refused.clone_from(findings);
                 self.not_landed(findings, why)
             }
@@ -244,13 +258,15 @@ impl<W: Write> Lines<W> {
                 self.line(4, &format!("{mark} {text}"))
             }
             Event::FindingMoved { finding, transition: Transition { to, cause, note } } => match to {
+                // Fixes of a fixer are reported with its patch. Only fixes that come without a patch of their own get a line.
                 Status::Fixed if cause.is_by_user() || *cause == Cause::RepairedAlong => {
                     let text = self.screen.fit(16, note);
                     self.line(4, &format!("  {finding} is fixed: {text}"))
                 }
                 Status::Fixed | Status::Assigned => Ok(()),
+                // The ruling was already written with the reason.
                 _ if self.sitting.has_told(*finding) => Ok(()),
-                // Said already, once for the whole patch.
+                // The refused patch was already reported, once for all its findings.
                 Status::Open if self.refused.contains(finding) => Ok(()),
                 Status::Open => {
                     let text = self.screen.fit(16, note);
@@ -266,19 +282,21 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// A session that the person has open repairs, and no fixers.
+    /// Returns whether the user's own session repairs the findings instead of fixers. A decision may hand them back to fixers.
     fn is_in_session(&self) -> bool {
         let over = self.view.decisions.iter().filter_map(|decision| decision.answer.as_ref());
         let over = over.into_iter().any(|answer| answer.key() == Some(ChoiceKey::Fixers));
         !over && self.view.settings.as_ref().is_some_and(|settings| settings.tasks.writing.in_session)
     }
 
+    /// Writes the ending: outcome, counts, what is left of the limits, open decisions and suggested commands.
     fn ended(&mut self, summary: &Summary) -> io::Result<()> {
         let (style, plain) = outcome(summary.outcome);
         let word = self.screen.paint(style, plain);
         let says = summary.reason.row().says;
+        // Many endings have no detail beyond the fixed text of their reason.
         let detail = if summary.detail == says { String::new() } else { format!(": {}", summary.detail) };
-        // Wrapped with its first word, painted afterwards: colours have no width.
+        // The text is wrapped before its first word is painted, because colour codes have no width.
         let text = self.screen.wrap(0, &format!("{plain} · {says}{detail}"));
         self.set_off()?;
         self.line(0, &text.replacen(plain, &word, 1))?;
@@ -287,6 +305,7 @@ impl<W: Write> Lines<W> {
         let tally = format!("{} · {}{confidence}", words::tally(&summary.findings), words::spent(summary));
         let tally = self.screen.wrap(2, &tally);
         self.line(0, &tally)?;
+        // Most endings do not say what is left of the limits.
         if let Some(left) = &summary.left {
             let left = self.screen.wrap(2, &format!("left: {}", words::left(left)));
             self.line(0, &left)?;
@@ -301,6 +320,7 @@ impl<W: Write> Lines<W> {
             let text = self.screen.wrap(2, &format!("asks {decision}"));
             self.line(0, &text)?;
         }
+        // Commands are escaped but not wrapped: the user copies them from here.
         for (index, step) in words::next_steps(&self.view, &self.screen.program).iter().enumerate() {
             let lead = if index == 0 { "next:" } else { "" };
             self.line(2, &format!("{lead:<6}{}", escaped(step)))?;
@@ -308,8 +328,9 @@ impl<W: Write> Lines<W> {
         Ok(())
     }
 
-    /// Many may wait for the same; it is said once.
+    /// Writes a wait for a usage limit. Many tasks may wait for the same one; it is reported once.
     fn wait(&mut self, text: &str) -> io::Result<()> {
+        // The remaining time in parentheses differs from task to task, so it is not compared.
         let what = text.split(" (").next().unwrap_or(text).to_string();
         if self.awaited.as_ref() == Some(&what) {
             return Ok(());
@@ -320,6 +341,7 @@ impl<W: Write> Lines<W> {
         self.line(2, &format!("{mark} {text}"))
     }
 
+    /// Writes the lines of an entry as the `streaming` mode shows them.
     fn shown(&mut self, entry: &Entry) -> io::Result<()> {
         match &entry.event {
             Event::RunStarted { settings, build, .. } => self.started(entry, settings, build),
@@ -328,6 +350,7 @@ impl<W: Write> Lines<W> {
                 let text = format!("run {} goes on: review of {}", entry.run, subject.unwrap_or_default());
                 let text = self.screen.paint(Style::Bold, &clean(&text));
                 self.line(0, &format!("{text} (start {life})"))?;
+                // Waits that began in an earlier process are still under way.
                 let waits: Vec<String> = self
                     .view
                     .awaited()
@@ -375,6 +398,7 @@ impl<W: Write> Lines<W> {
         }
     }
 
+    /// Updates what later lines depend on. This happens in every mode, since the user may change it at any time.
     fn remember(&mut self, entry: &Entry) {
         self.view.see(entry);
         self.tally.see(&entry.event);
@@ -387,6 +411,7 @@ impl<W: Write> Lines<W> {
         }
     }
 
+    /// Writes what the user said into the inbox.
     fn requests(&mut self, requests: &[Request]) -> io::Result<()> {
         for request in requests {
             if let Request::Say(remark) = request {
@@ -397,9 +422,11 @@ impl<W: Write> Lines<W> {
         Ok(())
     }
 
+    /// Writes that a task is tried a second time, with the reason.
     fn effect(&mut self, key: &Key, effect: &Effect) -> io::Result<()> {
         match effect {
             Effect::Ask(AskAgent { task: Task { brief, .. } }) if key.is_second_try() => {
+                // A correction tells the agent what was wrong with its answer; without one the call itself failed.
                 let text = match (brief.correction.as_str(), self.faults.get(&key.task())) {
                     ("", Some(why)) => format!("tried once more: {why}"),
                     ("", None) => "tried once more".to_string(),
@@ -418,7 +445,7 @@ impl<W: Write> Lines<W> {
 }
 
 impl Lines<Vec<u8>> {
-    /// What was drawn since the last look.
+    /// Takes what was drawn since the last call.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
@@ -429,6 +456,7 @@ impl<W: Write> Reporter for Lines<W> {
         self.remember(entry);
         match self.mode {
             Mode::Silent => match &entry.event {
+                // Even a silent run says why it stands still.
                 Event::Warned { .. }
                 | Event::EffectStarted { effect: Effect::AwaitReset(_), .. }
                 | Event::RunParked(_)

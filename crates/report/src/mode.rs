@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// From nothing but the ending to every single effect. Can be changed while a run is drawn.
+/// How much of a run is shown: from the ending alone to every single effect. The user can change it while a run is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
-    /// Warnings and the ending.
+    /// Only warnings and the ending.
     Silent,
-    /// One line a stage.
+    /// One line per stage.
     Summary,
-    /// What happens, as it happens.
+    /// Events as they happen.
     #[default]
     Streaming,
-    /// Also what agents say they are doing, and every effect by its key.
+    /// Also what agents report while they work, and every effect with its key.
     Verbose,
 }
 
@@ -28,13 +28,14 @@ impl Mode {
         }
     }
 
-    /// As settings and arguments spell it.
+    /// Parses a mode as settings and arguments spell it.
     pub fn parse(word: &str) -> Option<Mode> {
         Mode::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 
-    /// The one after it, and after the last the first.
+    /// Returns the next, more detailed mode; after the last one the first.
     pub fn next(self) -> Mode {
+        // The variants are declared in the order of `ALL`, so the discriminant is the index.
         Mode::ALL[(self as usize + 1) % Mode::ALL.len()]
     }
 }

@@ -1,4 +1,4 @@
-//! What challengers said of findings, as the journal has it: what it came to, who said it, with which words of the subject.
+//! Rulings of challengers on findings, as the journal records them: the verdict, who voted how, and the quoted evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,18 @@ use tribunal_core::{
 
 use crate::words;
 
-/// What the voices on one finding came to.
+/// The verdict on one finding and the votes that led to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
     pub ruled: Ruled,
-    /// As it was raised, and as it is since.
+    /// The severity with which the finding was raised.
     pub from: Severity,
+    /// The severity since the ruling.
     pub to: Severity,
     pub voices: Vec<Voice>,
 }
 
-/// All rulings of a run.
+/// All rulings of a run, by finding.
 #[derive(Clone, Debug, Default)]
 pub struct Rulings {
     ruled: BTreeMap<FindingId, Ruling>,
@@ -30,21 +31,25 @@ pub struct Rulings {
 }
 
 impl Rulings {
+    /// Collects the rulings from a journal.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Rulings {
         let mut rulings = Rulings::default();
         entries.into_iter().for_each(|entry| rulings.see(&entry.event));
         rulings
     }
 
+    /// Finds the ruling on a finding, if it was challenged.
     pub fn get(&self, finding: FindingId) -> Option<&Ruling> {
         self.ruled.get(&finding)
     }
 
+    /// Updates severities and rulings with the next event of the journal.
     pub(crate) fn see(&mut self, event: &Event) {
         match event {
             Event::FindingRaised { finding } => {
                 self.severities.insert(finding.id, finding.severity);
             }
+            // Joining a duplicate may raise the severity, and a ruling is compared with the latest one.
             Event::FindingJoined { finding, severity, .. } => {
                 self.severities.insert(*finding, *severity);
             }
@@ -59,13 +64,14 @@ impl Rulings {
 }
 
 impl Ruling {
-    /// `in doubt, high → medium (1 valid, 2 ambiguous)`.
+    /// Describes the verdict: `in doubt, high → medium (1 valid, 2 ambiguous)`.
     pub fn says(&self) -> String {
         match self.ruled {
             Ruled::Valid => format!("upheld by {}", self.who(Holds::Valid)),
             Ruled::Person => format!("weighed by a person, {} → {}", self.from, self.to),
             Ruled::Invalid => format!("refuted by {}", self.who(Holds::Invalid)),
             Ruled::Unheard => "no challenger was heard: it stands as it was raised".to_string(),
+            // Challengers cannot lower a critical finding by themselves; the user decides about it.
             Ruled::Ambiguous if self.to == Severity::Critical => {
                 format!("in doubt ({}), for a person to decide", self.split())
             }
@@ -76,26 +82,27 @@ impl Ruling {
         }
     }
 
-    /// The words of whoever spoke against it, and those of the subject that were shown for it.
+    /// Returns the note and the quoted evidence of the voice that speaks most clearly against the finding.
     pub fn against(&self) -> Option<(&str, &str)> {
+        // Votes that agree with the finding are never shown as objections to it.
         let against = |voice: &&Voice| match self.ruled {
             Ruled::Invalid => voice.holds == Holds::Invalid,
             Ruled::Ambiguous => voice.holds != Holds::Valid,
             Ruled::Valid | Ruled::Unheard | Ruled::Person => false,
         };
         let all = || self.voices.iter().filter(against);
-        // Who shows something for it is the one to listen to.
+        // A voice that quotes evidence is worth more than one that only asserts something.
         let shown = all().find(|voice| !voice.counter.is_empty());
         let telling = shown.or_else(|| all().find(|voice| !voice.note.is_empty()))?;
         Some((telling.note.as_str(), telling.counter.as_str()))
     }
 
-    /// `2 of 3 challengers (codex, gemini)`; names only where they tell apart.
+    /// Describes who voted so: `2 of 3 challengers (codex, gemini)`. Agents are named only if there are several.
     fn who(&self, holds: Holds) -> String {
         let mut names: Vec<&str> = Vec::new();
         let with = self.voices.iter().filter(|voice| voice.holds == holds);
         let with = with.inspect(|voice| names.push(voice.agent.as_str())).count();
-        // One that was heard twice is one name.
+        // An agent that voted twice is named once.
         let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(*name));
         let all = words::count(self.voices.len() as u32, "challenger");
@@ -105,9 +112,10 @@ impl Ruling {
         format!("{with} of {all}{names}")
     }
 
-    /// `1 valid, 2 ambiguous`.
+    /// Describes how the votes are split: `1 valid, 2 ambiguous`.
     fn split(&self) -> String {
         let say = |holds: Holds| self.voices.iter().filter(|voice| voice.holds == holds).count();
+        // Ambiguous votes come last, because they decide nothing by themselves.
         let parts = [Holds::Valid, Holds::Invalid, Holds::Ambiguous].map(|holds| (say(holds), holds));
         let parts = parts.iter().filter(|(number, _)| *number > 0);
         parts.map(|(number, holds)| format!("{number} {holds}")).collect::<Vec<_>>().join(", ")

@@ -1,14 +1,15 @@
-//! What passes between a session and what it has taken on, in words.
+//! Describes the events between a coding session and the review that it has taken on.
 
 use tribunal_core::session::{SessionEvent, What};
 
 use crate::words;
 
-/// One line, without colours; what comes from outside is not yet escaped.
+/// Describes one event in one line, without colours. Text from outside is not escaped yet.
 pub fn says(event: &SessionEvent) -> String {
     let tally = &event.tally;
     match &event.what {
         What::Bound { bound } => {
+            // An empty name binds the first session in this directory that reports to a hook.
             let session = match bound.session.as_str() {
                 "" => "the next session here that says something".to_string(),
                 session => format!("session {session}"),
@@ -25,6 +26,7 @@ pub fn says(event: &SessionEvent) -> String {
         What::Denied { tool, reason } => format!("was kept from {tool}: {reason}"),
         What::Hooked { command, fault, output } => {
             let how = if fault.is_empty() { "ran" } else { fault };
+            // One line is enough here; the journal has the whole output.
             let said = output.lines().next().map(|line| format!(": {line}")).unwrap_or_default();
             format!("hook `{command}` {how}{said}")
         }

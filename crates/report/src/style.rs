@@ -1,16 +1,16 @@
-//! Colours and widths, as the binary found them.
+//! Colours and line widths. The binary asks the terminal for both and passes them in.
 
 use tribunal_core::finding::Severity;
 
 use crate::columns::{clean, cut, width};
 
-/// How to draw: with or without colour, at most so wide.
+/// How to draw: with or without colour, and at most how many columns wide.
 #[derive(Clone, Debug)]
 pub struct Screen {
-    /// How hints call us: `tribunal`, or `tribunal -C DIR`.
+    /// The program name that hints show: `tribunal`, or `tribunal -C DIR`.
     pub program: String,
     pub colour: bool,
-    /// None: not a terminal, lines are as long as they are.
+    /// The number of columns; `None` if the output is not a terminal, and then lines are not cut.
     pub width: Option<usize>,
 }
 
@@ -20,6 +20,7 @@ impl Default for Screen {
     }
 }
 
+/// What a piece of text means; the colour follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Plain,
@@ -28,11 +29,11 @@ pub enum Style {
     Good,
     Bad,
     Warn,
-    /// The nth of several runs: colours that say nothing else, in turn.
+    /// The colour of the nth of several runs. These colours carry no other meaning and repeat after the sixth run.
     Run(usize),
 }
 
-/// A sign before a line, in its colour.
+/// A symbol in front of a line, with its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sign {
     pub style: Style,
@@ -45,10 +46,11 @@ impl Sign {
     pub const AGAIN: Sign = Sign { style: Style::Warn, mark: "↻" };
 }
 
-/// Cyan, magenta, blue; then the same, bright.
+/// ANSI codes: cyan, magenta, blue, then their bright variants.
 const RUNS: [&str; 6] = ["36", "35", "34", "96", "95", "94"];
 
 impl Screen {
+    /// Wraps `plain_text` into the escape codes of `style`, or returns it unchanged if the screen has no colour.
     pub fn paint(&self, style: Style, text: &str) -> String {
         let code = match style {
             _ if !self.colour => return text.to_string(),
@@ -60,11 +62,12 @@ impl Screen {
             Style::Warn => "33",
             Style::Run(nth) => RUNS[nth % RUNS.len()],
         };
-        // Line by line: what is put before a line must not take its colour.
+        // Each line is painted by itself, so that text put in front of a line later does not take over its colour.
         let lines: Vec<String> = text.split('\n').map(|line| format!("\x1b[{code}m{line}\x1b[0m")).collect();
         lines.join("\n")
     }
 
+    /// Paints `plain_text` in the colour of its severity.
     pub fn severity(&self, severity: Severity, text: &str) -> String {
         let style = match severity {
             Severity::Critical => Style::Bad,
@@ -75,13 +78,16 @@ impl Screen {
         self.paint(style, text)
     }
 
-    /// Breaks `text` at blanks so that every line fits behind `indent` columns, which are put before it.
+    /// Breaks `plain_text` at blanks so that every line fits behind `indent` columns, and puts that indent before each line.
     pub fn wrap(&self, indent: usize, text: &str) -> String {
+        // One column stays free, because some terminals wrap as soon as the last column is filled. Twenty columns are kept
+        // even on tiny screens: one word per line would be unreadable.
         let room = self.width.map_or(usize::MAX, |columns| columns.saturating_sub(indent + 1).max(20));
         let mut lines = vec![String::new()];
         for word in clean(text).split_whitespace() {
             let last = lines.len() - 1;
             let used = width(&lines[last]);
+            // A word that is longer than a whole line gets a line of its own and is not broken.
             if used > 0 && used + 1 + width(word) > room {
                 lines.push(word.to_string());
             } else {
@@ -95,7 +101,7 @@ impl Screen {
         lines.iter().map(|line| format!("{lead}{line}")).collect::<Vec<_>>().join("\n")
     }
 
-    /// Cuts `text` so that it fits behind `used` columns.
+    /// Cuts `plain_text` to one line that fits behind `used_columns` columns.
     pub fn fit(&self, used: usize, text: &str) -> String {
         let one_line = clean(text);
         match self.width {

@@ -1,4 +1,4 @@
-//! Answers of commands as tables and lists.
+//! Renders the answers of commands as tables and lists.
 
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ use crate::{
     words,
 };
 
-/// A run as `runs` and `status` list it: what the journal says, and whether a process works on it.
+/// A run as `runs` and `status` list it: its journal, and whether a process works on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     pub view: &'a RunView,
@@ -32,6 +32,7 @@ impl Standing<'_> {
     pub fn state(&self) -> RunState {
         match (&self.view.phase, self.live) {
             (Phase::Running, true) => RunState::Running,
+            // The journal has no ending and no process holds the run: it crashed.
             (Phase::Running, false) => RunState::Died,
             (Phase::Parked(summary) | Phase::Finished(summary), _) => {
                 summary.outcome.map_or(RunState::Stopped, RunState::Ended)
@@ -39,21 +40,21 @@ impl Standing<'_> {
         }
     }
 
-    /// One word for where the run stands.
+    /// The state in one word.
     pub fn word(&self) -> &'static str {
         self.state().as_str()
     }
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
     Running,
-    /// The journal does not end, and no process works on it.
+    /// The journal has no ending, and no process works on the run.
     Died,
-    /// It was stopped before it came to an outcome.
+    /// The run was stopped before it reached an outcome.
     Stopped,
-    /// It ended, or waits, with this outcome.
+    /// The run ended, or waits, with this outcome.
     Ended(Outcome),
 }
 
@@ -68,6 +69,7 @@ impl RunState {
     }
 }
 
+/// Renders one line per run.
 pub fn runs(standings: &[Standing<'_>], screen: &Screen) -> String {
     let mut out = String::new();
     for standing in standings {
@@ -75,6 +77,7 @@ pub fn runs(standings: &[Standing<'_>], screen: &Screen) -> String {
         let run = run_of(view);
         let subject = view.settings.as_ref().map(|settings| settings.subject.title()).unwrap_or_default();
         let style = style_of(standing);
+        // The word is padded before it is painted, because colour codes have no width.
         let word = screen.paint(style, &format!("{:<9}", standing.word()));
         let subject = screen.fit(90, &subject);
         let _ = writeln!(
@@ -88,19 +91,21 @@ pub fn runs(standings: &[Standing<'_>], screen: &Screen) -> String {
     out
 }
 
-/// What a run has used, for a table.
+/// Describes what a run has used, for a table cell.
 fn used(view: &RunView) -> String {
+    // A run that ended has its totals in the summary; one under way only has the sum so far.
     match view.summary() {
         Some(summary) => words::used(summary.tokens, summary.cost, summary.notional),
         None => words::used(view.spent.tokens, view.spent.cost, view.spent.notional),
     }
 }
 
-/// The run's id as it can be typed.
+/// The run's id as the user can type it.
 fn run_of(view: &RunView) -> String {
     view.run.as_ref().map(|run| escaped(run.as_str())).unwrap_or_default()
 }
 
+/// The style of a run's state.
 fn style_of(standing: &Standing<'_>) -> Style {
     match standing.state() {
         RunState::Ended(Outcome::Resolved) => Style::Good,
@@ -112,7 +117,7 @@ fn style_of(standing: &Standing<'_>) -> Style {
     }
 }
 
-/// One run in a few lines.
+/// Renders one run in a few lines.
 pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
     let view = standing.view;
     let mut out = String::new();
@@ -127,11 +132,13 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
         }
         None => {
             let used = used(view);
+            // A run that has just started has used nothing yet.
             let used = if used.is_empty() { used } else { format!(" · {used}") };
             let rounds = words::count(view.rounds, "round");
             let _ = writeln!(out, "  {rounds} held · {}{used}", words::tally(&view.counts()));
         }
     }
+    // A crashed run waits for nothing, although its journal still says so.
     if standing.live {
         for (agent, until_ms) in view.awaited() {
             let until = Stamp { wall_ms: until_ms, awake_ms: 0 }.utc();
@@ -140,6 +147,7 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
             let _ = writeln!(out, "  {}", screen.paint(Style::Warn, &text));
         }
     }
+    // Refuted findings are named because they disappear from the counts of open ones.
     let refuted = |finding: &&Finding| finding.status == Status::Dismissed { why: Dismissal::Invalid };
     let refuted: Vec<FindingId> = view.findings.values().filter(refuted).map(|finding| finding.id).collect();
     if !refuted.is_empty() {
@@ -153,6 +161,7 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
         let _ = writeln!(out, "  tracker: {}", escaped(tracker));
     }
     let mut steps = crate::next_steps(view, &screen.program);
+    // Only the lock tells that a run crashed, so the journal's own suggestions do not include this command.
     if standing.state() == RunState::Died {
         steps.insert(0, format!("{} resume {run}", screen.program));
     }
@@ -163,12 +172,13 @@ pub fn status(standing: &Standing<'_>, screen: &Screen) -> String {
     out
 }
 
+/// The detail of an ending, unless it only repeats the text of its reason.
 pub(crate) fn clean_detail(summary: &Summary) -> String {
     let says = summary.reason.row().says;
     if summary.detail == says { String::new() } else { format!(": {}", clean(&summary.detail)) }
 }
 
-/// Findings with their evidence, what challengers said of them and the last thing that happened to them.
+/// Renders findings with their evidence, the verdict of challengers and the last thing that happened to them.
 pub fn findings<'a>(
     findings: impl IntoIterator<Item = &'a Finding>,
     rulings: &Rulings,
@@ -193,7 +203,9 @@ pub fn findings<'a>(
         if let Some(ruling) = ruling {
             let _ = writeln!(out, "{}", screen.wrap(5, &challenged(ruling)));
         }
+        // The ruling already says what the last note says.
         let told = ruling.is_some() && challenge::told(finding) == Some(finding.last_note());
+        // The first note only records that the finding was raised.
         if finding.history.len() > 1 && !told {
             let _ = writeln!(out, "{}", screen.wrap(5, &format!("last: {}", finding.last_note())));
         }
@@ -204,7 +216,7 @@ pub fn findings<'a>(
     out
 }
 
-/// `challenged: refuted by 2 of 2 challengers: it is excluded (“…”)`.
+/// Describes a ruling: `challenged: refuted by 2 of 2 challengers: it is excluded (“…”)`.
 fn challenged(ruling: &Ruling) -> String {
     let (note, counter) = ruling.against().unwrap_or_default();
     let note = if note.is_empty() { String::new() } else { format!(": {note}") };
@@ -212,8 +224,9 @@ fn challenged(ruling: &Ruling) -> String {
     format!("challenged: {}{note}{counter}", ruling.says())
 }
 
-/// One line a call of an agent: what it was sent, and what came back. `bytes` knows how long a blob is.
+/// Renders one line per call of an agent: the prompt and the output. `blob_bytes` returns the length of a stored blob.
 pub fn calls(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>) -> String {
+    // Keys and names are escaped before they are measured, or columns would not line up.
     let name = |call: &Call<'_>| (escaped(call.key.as_str()), clean(call.task.agent.as_str()));
     let names: Vec<(String, String)> = calls.iter().map(name).collect();
     let key = names.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
@@ -223,6 +236,7 @@ pub fn calls(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>) -> String
         None => format!("{:>9}        {:<12}", "-", ""),
         Some(hash) => match bytes(hash) {
             Some(bytes) => format!("{:>9} bytes  {:<12}", words::thousands(bytes), hash.short()),
+            // Blobs can be deleted from the store while the journal still names them.
             None => format!("{:>9}        {:<12}", "gone", hash.short()),
         },
     };
@@ -235,7 +249,7 @@ pub fn calls(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>) -> String
     out
 }
 
-/// Which text went to which vendor: a paragraph each, with what it comes to. `bytes` knows how long a blob is.
+/// Renders which text went to which vendor: a paragraph per vendor, with totals. `blob_bytes` returns the length of a blob.
 pub fn sent(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>, screen: &Screen) -> String {
     let mut out = String::new();
     let key = calls.iter().map(|call| escaped(call.key.as_str()).len()).max().unwrap_or_default();
@@ -243,6 +257,7 @@ pub fn sent(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>, screen: &S
     for (sent, calls) in by_vendor(calls, bytes) {
         let gap = if out.is_empty() { "" } else { "\n" };
         let vendor = match sent.vendor.as_str() {
+            // Text played from a script stayed on this machine.
             _ if sent.is_script => "nobody: played from a script".to_string(),
             "" => "unknown".to_string(),
             vendor => format!("to {}", clean(vendor)),
@@ -261,6 +276,7 @@ pub fn sent(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>, screen: &S
             let _ = writeln!(out, "  {keyed:<key$}  {:<by$}  {text:<29}  {used:>14}", self::by(call));
         }
         let about = if sent.usage.estimated { "about " } else { "" };
+        // The list price is mentioned, but it is not part of what was paid.
         let notional = sent.usage.cost.filter(|_| sent.usage.notional).unwrap_or_default();
         let money = words::money(sent.usage.cost.unwrap_or_default(), notional);
         let money = money.map(|money| format!(", {money}")).unwrap_or_default();
@@ -275,7 +291,7 @@ pub fn sent(calls: &[Call<'_>], bytes: &dyn Fn(&Hash) -> Option<u64>, screen: &S
     out
 }
 
-/// `claude-code (opus)`.
+/// Names an agent with its model: `claude-code (opus)`.
 fn by(call: &Call<'_>) -> String {
     let agent = clean(call.task.agent.as_str());
     match &call.model {
@@ -284,7 +300,7 @@ fn by(call: &Call<'_>) -> String {
     }
 }
 
-/// What waits for a person.
+/// Renders the decisions that wait for the user.
 pub fn decisions<'a>(waiting: impl IntoIterator<Item = &'a RunView>, screen: &Screen) -> String {
     let mut out = String::new();
     for view in waiting {

@@ -1,6 +1,6 @@
-//! A run with every entry of its journal, one line each: number, time, kind, what it is about, what it says.
+//! Writes every entry of a journal as one line: number, time, kind, subject and description.
 //!
-//! For people who want to know what really happened; [`crate::Lines`] tells the story instead.
+//! This is for users who want to know what really happened; [`crate::LineReporter`] tells the story instead.
 
 use std::{
     collections::BTreeMap,
@@ -25,11 +25,12 @@ use crate::{
     words::{self, ids},
 };
 
+/// Writes one line for every journal entry.
 #[derive(Debug)]
 pub struct Verbose<W> {
     out: W,
     screen: Screen,
-    /// When effects that are under way were asked, in awake time.
+    /// Awake time at which the effects under way were asked, by stretch and key.
     asked: BTreeMap<(u32, Key), u64>,
 }
 
@@ -38,7 +39,7 @@ impl<W: Write> Verbose<W> {
         Verbose { out, screen, asked: BTreeMap::new() }
     }
 
-    /// How long an effect took, once it ended.
+    /// Returns how long an effect took, once it ended.
     fn took(&mut self, entry: &Entry) -> Option<u64> {
         match &entry.event {
             Event::EffectStarted { key, stretch, .. } => {
@@ -56,8 +57,10 @@ impl<W: Write> Verbose<W> {
 
 impl<W: Write> Reporter for Verbose<W> {
     fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        // The duration has to be taken for every entry, even if its line does not show one.
         let took = self.took(entry);
         let event = &entry.event;
+        // Numbers, times and kinds are padded, so that subjects line up.
         let head = format!("{:>5}  {:>9}  {:<21}", entry.seq, words::moment(entry.at.awake_ms), event.kind());
         let about = event.about();
         let said = match event {
@@ -66,7 +69,9 @@ impl<W: Write> Reporter for Verbose<W> {
         };
         let parts: Vec<&str> =
             [about.as_str(), said.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+        // Subject and description are joined only if both are there.
         let text = self.screen.fit(head.chars().count() + 1, &parts.join(": "));
+        // Only failures, refusals and warnings stand out; the bookkeeping of effects is dimmed.
         let style = match event {
             Event::SeatIncomplete { .. } | Event::FixerFailed { .. } | Event::PatchRefused { .. } => {
                 Style::Bad
@@ -90,7 +95,7 @@ impl<W: Write> Reporter for Verbose<W> {
     }
 }
 
-/// What an entry says beyond its kind and what it is about.
+/// Describes what an entry says beyond its kind and its subject.
 fn says(event: &Event) -> String {
     match event {
         Event::RunStarted { workflow, version, build, settings } => {
@@ -112,6 +117,7 @@ fn says(event: &Event) -> String {
             Some(fault) => fault.detail.clone(),
             None => format!("{agent} on {}{}", words::count(*findings, "finding"), spent(usage)),
         },
+        // `dry` is repeated here because the count alone does not say whether the goal accepts it.
         Event::RoundEnded { new, dry, counts, .. } => {
             format!("{new} new, {}{}", words::tally(counts), if *dry { ", dry" } else { "" })
         }
@@ -121,6 +127,7 @@ fn says(event: &Event) -> String {
     }
 }
 
+/// Describes events about findings, patches, decisions and files.
 fn says_of_findings(event: &Event) -> String {
     match event {
         Event::FindingRaised { finding } => format!("{}: {}", finding.severity, finding.description),
@@ -131,6 +138,7 @@ fn says_of_findings(event: &Event) -> String {
             format!("{ruled}, {severity}: {}", said.collect::<Vec<_>>().join(", "))
         }
         Event::FixersDealt { hands, .. } => {
+            // A bar separates the fixers.
             let hands: Vec<String> = hands.iter().map(|hand| ids(hand)).collect();
             hands.join(" | ")
         }
@@ -142,10 +150,12 @@ fn says_of_findings(event: &Event) -> String {
         Event::DecisionAnswered { answer, .. } => format!("{} {}", answer.choice, answer.note),
         Event::FileWritten { path, .. } => path.clone(),
         Event::Warned { text } => text.clone(),
+        // Events without a text of their own are fully described by kind and subject.
         _ => String::new(),
     }
 }
 
+/// Describes an effect that was asked for.
 fn asked(effect: &Effect) -> String {
     match effect {
         Effect::Freeze(Freeze { subject }) => format!("freeze {}", subject.title()),
@@ -169,7 +179,9 @@ fn asked(effect: &Effect) -> String {
     }
 }
 
+/// Describes the reply to an effect, with its duration and usage.
 fn replied(reply: &Reply, took: Option<u64>) -> String {
+    // A failed call has used tokens, too.
     let usage = match reply {
         Reply::Ask(AskOutcome::Answered(reply)) => Some(&reply.usage),
         Reply::Ask(AskOutcome::Failed(failed)) => Some(&failed.usage),
@@ -179,17 +191,19 @@ fn replied(reply: &Reply, took: Option<u64>) -> String {
         Some(fault) => fault.detail.clone(),
         None => done(reply),
     };
+    // The duration is unknown if the start of the effect was not seen.
     let took = took.map(|ms| format!(" · {ms} ms")).unwrap_or_default();
     format!("{what}{took}{}", usage.map(spent).unwrap_or_default())
 }
 
-/// What came of an effect that did not fail.
+/// Describes the result of an effect that did not fail.
 fn done(reply: &Reply) -> String {
     match reply {
         Reply::Freeze(FreezeOutcome::Frozen(frozen)) => {
             format!("{} bytes", words::thousands(frozen.text.len() as u64))
         }
         Reply::Ask(AskOutcome::Answered(reply)) => answered(reply),
+        // A landing counts hunks of the main file and of all other files separately.
         Reply::Land(LandOutcome::Landed(landed)) | Reply::TakeIn(LandOutcome::Landed(landed)) => {
             let hunks = landed.hunks.len() + landed.files.iter().map(|file| file.hunks.len()).sum::<usize>();
             format!("landed, {}", words::count(hunks as u32, "hunk"))
@@ -207,7 +221,7 @@ fn done(reply: &Reply) -> String {
         Reply::Post(PostOutcome::Posted) => "posted".into(),
         Reply::Inbox(said) | Reply::Wait(said) => words::count(said.requests.len() as u32, "request"),
         Reply::Sleep(_) | Reply::AwaitReset(_) => "slept".into(),
-        // Told with its fault.
+        // Failures are described by their fault before this function is called.
         Reply::Freeze(FreezeOutcome::Failed { .. })
         | Reply::Ask(AskOutcome::Failed(_))
         | Reply::Land(LandOutcome::Failed { .. })
@@ -218,6 +232,7 @@ fn done(reply: &Reply) -> String {
     }
 }
 
+/// Describes an agent's answer by what it contains.
 fn answered(reply: &AgentReply) -> String {
     let what = match &reply.content {
         Content::Findings { raised } => words::count(raised.len() as u32, "finding"),
@@ -231,6 +246,7 @@ fn answered(reply: &AgentReply) -> String {
     }
 }
 
+/// Describes the usage of one call, or nothing if the agent reported none.
 fn spent(usage: &Usage) -> String {
     if *usage == Usage::default() {
         return String::new();

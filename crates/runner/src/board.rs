@@ -1,11 +1,11 @@
-//! Writing a file that BMAD's agents and people write as well: the board, and a story beside it.
+//! Edits a file that BMAD's agents and the user write as well: the board, and a story beside it.
 //!
-//! One writer of ours at a time, by a lock that others can see (`sprint-status.yaml.lock`, created exclusively, with who holds
-//! it); what was read is compared with what is there right before the new text takes its place, and an edit that somebody else
-//! overtook is made again on what they wrote. The new text is durable before it is seen, and the old one stays whole until
-//! then. What an edit does to the text is `bmad`'s.
+//! Only one of our processes writes at a time, under a lock that others can see (`sprint-status.yaml.lock`, created exclusively,
+//! names its holder). The text that was read is compared with the file right before the new text takes its place, and an edit
+//! is repeated if the file was changed meanwhile. The new text is durable before it is visible, and the old one stays complete
+//! until then. `bmad` defines what an edit does to the text.
 //!
-//! Who takes no lock can still write between the last look and the rename; that moment is as short as two system calls.
+//! A program that takes no lock can still write between the last comparison and the rename; that is as short as two system calls.
 
 mod lock;
 
@@ -21,10 +21,10 @@ use crate::{
     shelf::Folder,
 };
 
-/// How often an edit is made again on what somebody else wrote meanwhile.
+/// How often an edit is repeated because the file was changed meanwhile.
 const TRIES: u32 = 5;
 
-/// Why a file was not written. Nothing of it has changed then.
+/// The reason why a file was not written. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError<E> {
     /// There is no such file.
@@ -34,7 +34,7 @@ pub enum WriteError<E> {
     Unreadable { path: String, why: Unreadable },
     #[error("{path} is being written by somebody else")]
     Locked { path: String, locked: Locked },
-    /// Somebody writes faster than we can look.
+    /// The file is written faster than it can be compared.
     #[error("{path} was changed by somebody else each time it was about to be written")]
     Overtaken { path: String },
     #[error("{path} cannot be written: {cause}")]
@@ -44,8 +44,8 @@ pub enum WriteError<E> {
     Refused { path: String, why: E },
 }
 
-/// Edits a file of the project: `edit` gets its text and gives the new one with whatever it has to tell. It may be called
-/// again when somebody else wrote meanwhile. An edit that changes nothing writes nothing.
+/// Edits a file of the project: `apply_edit` gets its text and returns the new one with a result. It may be called again if the
+/// file was changed meanwhile. An edit that changes nothing writes nothing.
 pub fn edit<T, E>(
     project: &Project,
     path: &str,
@@ -58,13 +58,13 @@ pub fn edit<T, E>(
         Ok(None) => Err(WriteError::Missing { path: path.to_string() }),
         Err(why) => Err(WriteError::Unreadable { path: path.to_string(), why }),
     };
-    // Before the lock, so that nothing is made beside a file that is not there.
+    // Read before the lock is taken, so that no lock file is created beside a missing file.
     read()?;
-    // A link inside the project stays one.
+    // The link's target is edited, so that a link inside the project stays a link.
     let real: PathBuf = project.root().join(path).canonicalize().map_err(failed)?;
     let _lock = lock::take(&real, &lock::Real)
         .map_err(|locked| WriteError::Locked { path: path.to_string(), locked })?;
-    // What a killed writer left.
+    // Temporary files of a killed writer.
     real.parent().into_iter().for_each(sweep);
     for _ in 0..TRIES {
         let old = read()?;
@@ -72,6 +72,7 @@ pub fn edit<T, E>(
         if new == old {
             return Ok(told);
         }
+        // The replacement is prepared first, so that only the comparison and the rename remain.
         let ready = Replacement::prepare(&real, new.as_bytes()).map_err(failed)?;
         if fs::read(&real).map_err(failed)? == old.as_bytes() {
             ready.put().map_err(failed)?;
@@ -81,7 +82,7 @@ pub fn edit<T, E>(
     Err(WriteError::Overtaken { path: path.to_string() })
 }
 
-/// The same for a file that may not be there yet: it begins empty.
+/// Does the same for a file that may not exist yet: its text starts out empty.
 pub fn edit_or_make<T, E>(
     project: &Project,
     path: &str,
@@ -95,12 +96,13 @@ pub fn edit_or_make<T, E>(
             let why = Unreadable::LeadsOut { to: to.display().to_string() };
             return Err(WriteError::Unreadable { path: path.to_string(), why });
         }
-        // What would be refused or come to nothing leaves no empty file behind.
+        // The edit is tried first, so that a refused or empty one leaves no empty file behind.
         let (new, told) = change("").map_err(|why| WriteError::Refused { path: path.to_string(), why })?;
         if new.is_empty() {
             return Ok(told);
         }
         match fs::File::create_new(&real) {
+            // The file was created at this very moment by another program; the edit then starts from its text.
             Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => return Err(failed(cause)),
             _ => {}
         }

@@ -1,14 +1,14 @@
-//! Checkpoints: the exact bytes of files before and after every landing, so that it can be shown and taken back.
+//! Checkpoints: the exact bytes of files before and after every landing, so that it can be shown and undone.
 //!
-//! The journal has texts only as masked, so it cannot give bytes back; these files can, and nobody but their owner may read
-//! them. A landing is kept before any of its files is changed: the texts by their hashes, then one record that names them.
-//! What is kept is never written over. A landing that is tried again, because somebody edited a file meanwhile or the program
-//! was killed, gets one more record.
+//! The journal has only masked texts, so it cannot give bytes back; these files can, and only their owner may read them. A
+//! landing is recorded before any of its files is changed: the texts by their hashes, then one record that names them.
+//! Nothing stored is ever overwritten. A landing that is tried again, because a file was edited meanwhile or the program was
+//! killed, gets another record.
 //!
-//! Taking back has records, too, for as long as it goes on: where it was killed, they tell what it had done already.
+//! An undo has records, too, for as long as it takes: after a crash they tell what it had already done.
 //!
-//! What a landing was for is not kept here: the journal says so, by the landing's name (`landings`). Nor is what git is given
-//! to look at (`refs`).
+//! The purpose of a landing is not stored here: the journal has it under the landing's key (`landings`). Neither is what git
+//! gets to see (`git_refs`).
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use tribunal_core::ids::{Hash, Key, RunId};
 
 use crate::{files::write_privately, merging::three_way, project::Project, subject::is_plain};
 
-/// Which landing of a run: the key of who made the change, unique within one stretch of the run.
+/// Identifies a landing of a run: the key of the task that made the change is unique within one stretch of the run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct At {
     pub stretch: u32,
@@ -36,7 +36,7 @@ impl At {
     }
 }
 
-/// What was done to one file. None: it is not there.
+/// What was done to one file. A text is `None` if the file does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Relative to the project's root, with `/`.
@@ -46,11 +46,12 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Whether a file that reads so has it already.
+    /// Whether a file with this text already contains the change.
     pub fn is_in(&self, text: Option<&str>) -> bool {
         match (&self.before, &self.after) {
             (before, after) if before == after => false,
             (Some(before), Some(after)) => {
+                // The change is applied if merging it once more makes no difference.
                 text.is_some_and(|text| three_way(before, text, after).as_deref() == Ok(text))
             }
             (_, after) => after.as_deref() == text,
@@ -58,7 +59,7 @@ impl Change {
     }
 }
 
-/// Taking back that was begun and is not known to be done.
+/// An undo that was begun and is not known to be done.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub number: u32,
@@ -71,7 +72,7 @@ struct Kept {
     path: String,
     before: Option<Hash>,
     after: Option<Hash>,
-    /// The permissions of a file that goes, so that it comes back with them.
+    /// The permissions of a deleted file, so that it can be restored with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mode: Option<u32>,
 }
@@ -87,7 +88,7 @@ impl Kept {
 #[serde(from = "Recorded")]
 struct Record {
     files: Vec<Kept>,
-    /// Of taking back: which landings.
+    /// The landings that an undo covers; empty in the record of a landing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     landings: Vec<(u32, Key)>,
 }
@@ -113,7 +114,7 @@ impl From<Recorded> for Record {
     }
 }
 
-/// Those of one run.
+/// The checkpoints of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {
     project: Project,
@@ -125,13 +126,15 @@ impl Checkpoints {
         Checkpoints { project: project.clone(), folder: project.checkpoints(run) }
     }
 
-    /// Durable when it returns; all files of one landing in one record. Its number, to [`Checkpoints::forget`] it.
+    /// Records all files of a landing. It is durable on return. The number identifies the record for
+    /// [`CheckpointStore::forget_landing`].
     pub fn keep(&self, at: &At, changes: &[Change]) -> io::Result<u32> {
         let known = self.records(at)?;
         let is_last = |last: &Record| {
             last.files.len() == changes.len()
                 && last.files.iter().zip(changes).all(|(kept, change)| kept.is_of(change))
         };
+        // The same landing was recorded before a crash, so its record is used again.
         if known.last().is_some_and(is_last) {
             return Ok(known.len() as u32);
         }
@@ -140,13 +143,13 @@ impl Checkpoints {
         Ok(number)
     }
 
-    /// It was kept, and then did not land.
+    /// Removes the record of a landing that did not take place.
     pub fn forget(&self, at: &At, number: u32) -> io::Result<()> {
         fs::remove_file(self.record_path(at, number))
     }
 
-    /// What a landing changed, in order. Of several tries the last one is what landed; what those before it did to a file
-    /// counts only if it was there when the next one came to the file, or if no later one had anything to do there.
+    /// Returns what a landing changed, in order. Of several attempts the last one landed. An earlier change of a file counts only
+    /// if the next attempt found it in the file, or if no later attempt touched the file.
     pub fn changes(&self, at: &At) -> io::Result<Vec<Change>> {
         let mut tries = Vec::new();
         for record in self.records(at)? {
@@ -165,18 +168,18 @@ impl Checkpoints {
         Ok(changes)
     }
 
-    /// The permissions that files had which a landing deleted.
+    /// Returns the permissions of files that a landing deleted.
     pub fn modes(&self, at: &At) -> io::Result<BTreeMap<String, u32>> {
         let files = self.records(at)?.into_iter().flat_map(|record| record.files);
-        // Nothing but who may read, write and run it: the record may have come with a clone.
+        // The record may have come with a clone, so only the permission bits are used, never setuid and the like.
         Ok(files.filter_map(|kept| Some((kept.path, kept.mode? & 0o777))).collect())
     }
 
-    /// Any bytes, under their hash beside the texts.
+    /// Stores any bytes under their hash beside the texts.
     pub fn keep_bytes(&self, bytes: &[u8]) -> io::Result<Hash> {
         self.make_folders()?;
         let hash = Hash::of(bytes);
-        // What is there under its own hash is whole.
+        // A file that matches its own hash is complete.
         if self.bytes(&hash).is_err() {
             write_privately(&self.text_path(&hash), bytes)?;
         }
@@ -184,7 +187,7 @@ impl Checkpoints {
     }
 
     pub fn bytes(&self, hash: &Hash) -> io::Result<Vec<u8>> {
-        // The record may have come with a clone: its hash is a file's name here.
+        // The record may have come with a clone, and its hash becomes a file name here.
         if !hash.as_str().chars().all(|c| c.is_ascii_alphanumeric()) {
             return Err(damaged(hash));
         }
@@ -192,7 +195,7 @@ impl Checkpoints {
         if Hash::of(&bytes) == *hash { Ok(bytes) } else { Err(damaged(hash)) }
     }
 
-    /// Whether a run of the project has put this text into this file, or has taken back what it had put there.
+    /// Whether a run of this project has written this text into this file, or has restored it by an undo.
     pub fn is_known(project: &Project, path: &str, text: Option<&Hash>) -> bool {
         let runs = fs::read_dir(project.home().join("checkpoints")).into_iter().flatten().flatten();
         let of_run = |folder: PathBuf| {
@@ -200,6 +203,7 @@ impl Checkpoints {
             let records = fs::read_dir(folder).into_iter().flatten().flatten().map(|item| item.path());
             let records = records.filter(|path| path.extension().is_some_and(|end| end == "json"));
             records.into_iter().any(|record| {
+                // An undo writes the earlier text back, so that text is also ours.
                 let undone = undone_beside(&record);
                 let fits = |one: &Kept| {
                     one.path == path && (one.after.as_ref() == text || undone && one.before.as_ref() == text)
@@ -210,7 +214,7 @@ impl Checkpoints {
         runs.into_iter().any(|run| of_run(run.path()))
     }
 
-    /// Taking back begins: what will be done to which files. Its number, to say that it is done.
+    /// Records that an undo begins, with what it does to which files. The number identifies it for `end_undo`.
     pub fn begin(&self, landings: &[At], changes: &[Change]) -> io::Result<u32> {
         let number = self.numbers()?.last().map_or(1, |last| last + 1);
         self.write(&self.begun_path(number), changes, landings)?;
@@ -221,7 +225,7 @@ impl Checkpoints {
         fs::remove_file(self.begun_path(number))
     }
 
-    /// In their order.
+    /// Returns the undos that were begun and not finished, in order.
     pub fn begun(&self) -> io::Result<Vec<Begun>> {
         let read = |number: u32| {
             let record = self.parse(&self.begun_path(number))?;
@@ -254,6 +258,7 @@ impl Checkpoints {
 
     fn parse(&self, path: &Path) -> io::Result<Record> {
         let record: Record = serde_json::from_slice(&self.read(path)?).map_err(io::Error::other)?;
+        // A record may have come with a clone and must not make us write outside the reviewed files.
         match record.files.iter().find(|kept| !may_change(&kept.path)) {
             Some(kept) => Err(io::Error::other(format!("it is one of {}", kept.path))),
             None => Ok(record),
@@ -268,12 +273,13 @@ impl Checkpoints {
         record.files.iter().map(change).collect()
     }
 
-    /// The texts first, then the record.
+    /// Writes the texts first and the record last, so that a record never names a missing text.
     fn write(&self, path: &Path, changes: &[Change], landings: &[At]) -> io::Result<()> {
         self.make_folders()?;
         let keep =
             |text: &Option<String>| text.as_ref().map(|text| self.keep_bytes(text.as_bytes())).transpose();
         let mut files = Vec::new();
+        // Only a deleted file needs its mode: an existing one keeps its own.
         for change in changes {
             let mode = if change.after.is_none() { self.mode(&change.path) } else { None };
             let (before, after) = (keep(&change.before)?, keep(&change.after)?);
@@ -293,7 +299,7 @@ impl Checkpoints {
         String::from_utf8(self.bytes(hash)?).map_err(|_| damaged(hash))
     }
 
-    /// Of what was begun, in order.
+    /// Returns the numbers of the undos that were begun, in order.
     fn numbers(&self) -> io::Result<Vec<u32>> {
         let items = match fs::read_dir(&self.folder) {
             Ok(items) => items,
@@ -307,7 +313,7 @@ impl Checkpoints {
         Ok(numbers)
     }
 
-    /// A link in the place of a file of ours was put there by somebody else.
+    /// Reads one of our own files. A link in its place was created by something else and is refused.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let meta = fs::symlink_metadata(path)?;
         if !meta.is_file() || self.project.leads_out(path).is_some() {
@@ -326,7 +332,7 @@ impl Checkpoints {
             return Ok(());
         }
         DirBuilder::new().recursive(true).mode(0o700).create(&texts)?;
-        // The names of new folders are to last as long as what will be in them.
+        // The directory entries have to be as durable as the files in them.
         let home = self.project.home();
         for folder in texts.ancestors().skip(1).take_while(|folder| folder.starts_with(&home)) {
             File::open(folder)?.sync_all()?;
@@ -342,7 +348,7 @@ impl Checkpoints {
         self.folder.join(format!("{}.{number}.json", at.name()))
     }
 
-    /// No landing is called so: their names begin with a number.
+    /// Returns the path of an undo's record. No landing has such a name: those begin with a number.
     fn begun_path(&self, number: u32) -> PathBuf {
         self.folder.join(format!("undo.{number}.json"))
     }
@@ -352,7 +358,7 @@ impl Checkpoints {
     }
 }
 
-/// Whether a landing may have changed it. A record may have come with a clone: git's own files and ours are out of its reach.
+/// Whether a landing may change this path. A record may have come with a clone, so files of git and Tribunal are excluded.
 fn may_change(path: &str) -> bool {
     let own = |part: &str| [".git", ".tribunal"].iter().any(|own| part.eq_ignore_ascii_case(own));
     !path.is_empty() && is_plain(path) && !path.split('/').any(own)
@@ -362,8 +368,9 @@ fn damaged(hash: &Hash) -> io::Error {
     io::Error::other(format!("the kept text {} is damaged", hash.short()))
 }
 
-/// Whether the landing of a record (`3.key.1.json`) was taken back.
+/// Whether the landing of a record (`3.key.1.json`) was undone.
 fn undone_beside(record: &Path) -> bool {
+    // Two extensions go: the number of the record and `.json`.
     let without_number = record.with_extension("").with_extension("undone");
     without_number.exists()
 }
@@ -417,7 +424,7 @@ mod tests {
     #[test]
     fn a_try_that_was_killed_before_the_rename_does_not_count_and_one_killed_after_it_does() {
         let first = change("1\n2\n3\n4\n", "one\n2\n3\n4\n");
-        // Somebody edited the file before the run went on.
+        // The file was edited before the run continued.
         let (not_landed, landed) = (
             change("1\n2\n3\nmine\n", "one\n2\n3\nmine\n"),
             change("one\n2\n3\nmine\n", "one\n2\n3\nmine\n"),
@@ -427,7 +434,7 @@ mod tests {
         checkpoints.keep(&at, slice::from_ref(&not_landed)).unwrap();
         assert_eq!(checkpoints.changes(&at).unwrap(), [not_landed]);
 
-        // The same task in a later stretch is another one.
+        // The same task in a later stretch is a different landing.
         let at = At { stretch: 4, ..at };
         checkpoints.keep(&at, slice::from_ref(&first)).unwrap();
         checkpoints.keep(&at, slice::from_ref(&landed)).unwrap();
@@ -466,7 +473,7 @@ mod tests {
         let record = format!(r#"{{"path":"plan.md","before":"{before}","after":"{after}"}}"#);
         fs::write(checkpoints.record_path(&at, 1), record).unwrap();
         assert_eq!(checkpoints.changes(&at).unwrap(), [change("1\n", "2\n")]);
-        // And the next try comes after it.
+        // The next attempt gets the next number.
         assert_eq!(checkpoints.keep(&at, &[change("2\n", "3\n")]).unwrap(), 2);
     }
 
@@ -497,7 +504,7 @@ mod tests {
         let gone = file("old.rs", Some("o\n"), None);
         let (first, second) = (change("1\n", "2\n"), file("b.md", Some("1\n"), Some("2\n")));
         checkpoints.keep(&at, &[made.clone(), gone.clone(), first.clone(), second.clone()]).unwrap();
-        // It had come as far as the first text; `b.md` was edited since. What was there is not named again, or as it is.
+        // It had replaced the first text; `b.md` was edited since. The second attempt names only what was left to do.
         let there = change("2\n", "2\n");
         let edited = file("b.md", Some("1\nmine\n"), Some("2\nmine\n"));
         checkpoints.keep(&at, &[there.clone(), edited.clone()]).unwrap();

@@ -1,13 +1,13 @@
-//! Private copies: agents work in these and never in the person's tree.
+//! Task workspaces: agents work in these private copies and never in the user's tree.
 //!
-//! A copy holds the subject and its context: what git would track (or every ordinary file, where there is no git), up to a
-//! bound, else the subject's own folders; or a commit exactly as git stored it. The bytes are those of the person's files. Of
-//! symbolic links it has those that stay inside; names that are no UTF-8 are left out, and whatever is left out is said. A
-//! copy has a git of its own where that is simple ([`own_git`]). A list of content hashes is kept beside it, so that afterwards
-//! every change is known, whatever an agent says.
+//! A workspace holds the subject and its context: what git would track (or every ordinary file, where there is no git), up to
+//! a limit, otherwise the subject's own directories; or a commit exactly as git stored it. Files have the same bytes as the
+//! user's. Symbolic links are copied if they stay inside; names that are not UTF-8 are left out, and every omission is reported.
+//! A workspace has its own git where that is simple ([`workspace_git`]). A list of content hashes is kept beside it, so that
+//! every change is known afterwards, regardless of what an agent reports.
 //!
-//! What goes into a copy is found in [`listing`] (the work tree) and [`stored`] (a commit), and copied in [`fill`]; here it is
-//! compared and put back. Landing a change is `effects::land`'s.
+//! [`listing`] (the work tree) and [`stored_tree`] (a commit) find out what belongs into a workspace, and [`copier`] copies it.
+//! This module compares and restores. Landing a change is up to `effects::land`.
 
 mod fill;
 mod git;
@@ -43,50 +43,50 @@ use listing::Bounds;
 pub(crate) use since::{Moved, Watch, clear, release, retain};
 use stamps::Stamp;
 
-/// More than this is not copied for every task.
+/// The limits for what is copied for every task.
 const MOST: Bounds = Bounds { files: 20_000, bytes: 512 << 20 };
-/// Never part of a patch, and of a copy only if git tracks it or it was asked for: what tools leave behind when they run.
+/// Directories that tools leave behind. They are never part of a patch, and are copied only if git tracks them or on request.
 pub(crate) const NEVER: [&str; 7] =
     [".git", ".tribunal", "node_modules", "target", "__pycache__", ".pytest_cache", ".venv"];
 
-/// What several agent clients read.
+/// Files that several agent clients read.
 const SHARED_FILES: [&str; 4] = [".mcp.json", "AGENTS.md", "_bmad", ".bmad-core"];
 
-/// What agent clients need and people often ignore.
+/// Lists files that agent clients need and that are often ignored by git.
 pub(crate) fn agent_files() -> impl Iterator<Item = &'static str> {
     clients::files_read().chain(SHARED_FILES)
 }
 
-/// Relative path to content hash.
+/// Maps relative paths to content hashes.
 pub(crate) type Manifest = BTreeMap<String, Hash>;
 
-/// What a copy is made of.
+/// What a workspace is made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub root: &'a Path,
-    /// The subject's files, relative; they are always in the copy, and their texts as they were are kept. One that is not there
-    /// is fine: a change may have deleted it.
+    /// The subject's files, relative to the root. They are always copied, and their original texts are kept. A file may be
+    /// missing: a change may have deleted it.
     pub files: &'a [String],
-    /// None: the work tree as it is. Some: a commit or tree of git, exactly as stored.
+    /// A commit or tree of git, copied exactly as stored; `None` stands for the work tree as it is.
     pub tree: Option<&'a str>,
-    /// Ignored files and folders that agents need, relative; missing ones are fine.
+    /// Ignored files and directories that agents need, relative to the root. Missing ones are fine.
     pub seeds: &'a [String],
 }
 
-/// A copy was made.
+/// The result of creating a workspace.
 #[derive(Debug)]
 pub(crate) struct Made {
     /// What was left out of the context and why, in a line each.
     pub remarks: Vec<String>,
 }
 
-/// A finished copy on disk.
+/// A workspace on disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
     folder: PathBuf,
 }
 
-/// A copied file or link, as it was when the copy was made.
+/// A copied file or link, as it was when the workspace was created.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Kept {
     #[serde(flatten)]
@@ -96,17 +96,17 @@ struct Kept {
     link: bool,
 }
 
-/// All that was copied.
+/// Everything that was copied.
 #[derive(Serialize, Deserialize)]
 struct Record {
     files: BTreeMap<String, Kept>,
-    /// Whether it was copied from the person's work tree.
+    /// Whether it was copied from the user's work tree.
     from_work_tree: bool,
-    /// Whether it has all that git lists.
+    /// Whether it has everything that git lists.
     whole: bool,
 }
 
-/// A file of the subject, as it was when the copy was made.
+/// A file of the subject, as it was when the workspace was created.
 #[derive(Serialize, Deserialize)]
 enum Base {
     Absent,
@@ -151,7 +151,7 @@ impl Copy {
         self.folder.join("base").join(name)
     }
 
-    /// A copy without its list was being made when something died; it counts as not there.
+    /// Whether the workspace is complete. One without its list was being created when a process crashed; it counts as missing.
     pub fn is_complete(&self) -> bool {
         self.manifest_path().is_file()
     }
@@ -162,6 +162,7 @@ impl Copy {
     }
 
     fn make_within(&self, source: &Source<'_>, bounds: Bounds) -> io::Result<Made> {
+        // The paths may come from a journal of another origin, so they are checked before anything is removed or written.
         for file in source.files {
             if file.is_empty() || !is_plain(file) || is_never_copied(file) {
                 return Err(io::Error::other(format!("{file} is no file of the project")));
@@ -179,16 +180,17 @@ impl Copy {
         self.keep_subject(source.files, &files)?;
         let from_work_tree = source.tree.is_none();
         if from_work_tree {
-            // It saves time; without it everything is still right.
+            // The cache only saves time; everything is correct without it.
             let _ = seen.save();
         }
         let json = serde_json::to_vec(&Record { files, from_work_tree, whole }).map_err(io::Error::other)?;
+        // The list is written last: its presence marks the workspace as complete.
         write_atomically(&self.manifest_path(), &json)?;
         Ok(Made { remarks: remarks.into_lines() })
     }
 
-    /// Takes the copy's git away. Where what an agent writes is to land, a `git stash` or `git reset` in the copy would land,
-    /// too: as the loss of what the person has not committed.
+    /// Removes the workspace's git. Where an agent's edits are to land, a `git stash` or `git reset` in the workspace would land
+    /// as well and undo what the user has not committed.
     pub fn forget_git(&self) -> io::Result<()> {
         match fs::remove_dir_all(self.tree().join(".git")) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
@@ -196,7 +198,7 @@ impl Copy {
         }
     }
 
-    /// Keeps the subject's files beside the copy.
+    /// Saves the subject's files beside the workspace.
     fn keep_subject(&self, subject: &[String], files: &BTreeMap<String, Kept>) -> io::Result<()> {
         fs::create_dir_all(self.folder.join("base"))?;
         let mut bases = BTreeMap::new();
@@ -228,12 +230,12 @@ impl Copy {
         serde_json::from_slice(&fs::read(self.manifest_path())?).map_err(io::Error::other)
     }
 
-    /// From when on agents were at work, by the file system's clock.
+    /// Returns when the workspace was completed, by the file system's clock: agents can only have worked after that.
     fn done(&self) -> io::Result<i64> {
         Ok(Stamp::of(&fs::metadata(self.manifest_path())?).moment())
     }
 
-    /// Puts back every file of the subject that somebody changed, removed or added.
+    /// Restores every file of the subject that was changed, removed or added.
     pub fn restore(&self) -> io::Result<()> {
         let done = self.done()?;
         for (path, base) in &self.bases()? {
@@ -247,7 +249,7 @@ impl Copy {
 
     fn put_back(&self, path: &str, base: &Base) -> io::Result<()> {
         let here = self.tree().join(path);
-        // A link in the place of a folder would lead what is written here to elsewhere.
+        // A link in place of a directory would redirect the write to another place.
         let mut folder = self.tree();
         for part in Path::new(path).parent().into_iter().flat_map(Path::components) {
             folder.push(part);
@@ -258,7 +260,7 @@ impl Copy {
         fs::create_dir_all(folder)?;
         match fs::symlink_metadata(&here) {
             Ok(meta) if meta.is_dir() => fs::remove_dir_all(&here)?,
-            // An ordinary file is replaced in one go, since others may be reading it.
+            // An ordinary file is replaced atomically, since other agents may be reading it.
             Ok(meta) if !meta.is_file() || !matches!(base, Base::File { .. }) => fs::remove_file(&here)?,
             _ => {}
         }
@@ -270,12 +272,13 @@ impl Copy {
                 let meta = fs::metadata(&kept)?;
                 write_atomically(&here, &fs::read(kept)?)?;
                 fs::set_permissions(&here, meta.permissions())?;
+                // With the original time the file counts as unchanged for the workspace's git.
                 own_git::keep_time(&meta, &here)
             }
         }
     }
 
-    /// A file of the subject as it was when the copy was made; None: it was not there, or was a link.
+    /// Reads a file of the subject as it was when the workspace was created. Returns `None` if it did not exist or was a link.
     pub fn base(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         match self.bases()?.get(path) {
             Some(Base::File { number, .. }) => fs::read(self.base_path(&number.to_string())).map(Some),
@@ -284,23 +287,25 @@ impl Copy {
         }
     }
 
-    /// All that was there when the copy was made.
+    /// Returns the paths of everything that existed when the workspace was created.
     pub fn all(&self) -> io::Result<BTreeSet<String>> {
         Ok(self.record()?.files.into_keys().collect())
     }
 
-    /// What differs from the copy as it was made: path to new hash, None for deleted.
+    /// Returns what differs from the workspace as it was created: path to new hash, `None` for a deleted file.
     pub fn changes(&self) -> io::Result<BTreeMap<String, Option<Hash>>> {
         let (record, done, bases) = (self.record()?, self.done()?, self.bases()?);
-        // The subject counts wherever it is.
+        // Files of the subject count even in a directory that is otherwise ignored.
         let counts = |path: &str| bases.contains_key(path) || !is_left_behind(path);
         let mut changes: BTreeMap<String, Option<Hash>> = BTreeMap::new();
         let mut now = self.walk()?;
+        // The walk skips tool directories, so subject files in them are looked up one by one.
         for path in bases.keys().filter(|path| is_left_behind(path)) {
             if let Some(meta) = self.meta_at(path)? {
                 now.insert(path.clone(), meta);
             }
         }
+        // Most files are untouched, so comparing stamps first avoids reading the whole tree.
         for (path, meta) in &now {
             let was = record.files.get(path);
             let hash = hash_of(&self.tree().join(path), meta, was, done)?;
@@ -308,13 +313,14 @@ impl Copy {
                 changes.insert(path.clone(), Some(hash));
             }
         }
+        // What tools left behind may be removed freely; only relevant files count as deleted.
         for path in record.files.keys().filter(|path| counts(path) && !now.contains_key(*path)) {
             changes.insert(path.clone(), None);
         }
         Ok(changes)
     }
 
-    /// All that is there and could be part of a patch.
+    /// Lists all files that could be part of a patch.
     fn walk(&self) -> io::Result<BTreeMap<String, Metadata>> {
         let tree = self.tree();
         let mut found = BTreeMap::new();
@@ -339,10 +345,11 @@ impl Copy {
         hash_of(&self.tree().join(path), &meta, was, done).map(Some)
     }
 
-    /// Of what is there, unless it is a folder. What lies behind a link is not there.
+    /// Returns the metadata of what is there, unless it is a directory. What lies behind a link does not count as there.
     fn meta_at(&self, path: &str) -> io::Result<Option<Metadata>> {
         let mut here = self.tree();
         let mut parts = Path::new(path).components().peekable();
+        // Every component is checked: a link in the middle of the path would lead out of the workspace.
         while let Some(part) = parts.next() {
             here.push(part);
             match fs::symlink_metadata(&here) {
@@ -356,14 +363,14 @@ impl Copy {
         Ok(None)
     }
 
-    /// The files that were copied from the person's work tree, for noticing who writes past the copy.
+    /// Returns the hashes of files that were copied from the user's work tree, to notice edits that bypass the workspace.
     fn seen(&self) -> io::Result<Manifest> {
         let Record { files, from_work_tree, .. } = self.record()?;
         let seen = files.into_iter().filter(|(_, kept)| from_work_tree && !kept.link);
         Ok(seen.map(|(path, kept)| (path, kept.hash)).collect())
     }
 
-    /// Takes the copy away, whatever an agent did to its permissions.
+    /// Removes the workspace, even if an agent changed permissions in it.
     pub fn remove(&self) -> io::Result<()> {
         match fs::remove_dir_all(&self.folder) {
             Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
@@ -376,7 +383,7 @@ impl Copy {
     }
 }
 
-/// Makes every folder one that its owner may empty.
+/// Makes every directory writable for its owner, so that it can be emptied.
 fn open_folders(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     for item in fs::read_dir(folder)? {
@@ -388,34 +395,34 @@ fn open_folders(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads only what may have changed.
+/// Hashes a file, and reads it only if it may have changed.
 fn hash_of(path: &Path, meta: &Metadata, was: Option<&Kept>, done: i64) -> io::Result<Hash> {
     let stamp = Stamp::of(meta);
     match was {
         Some(was) if was.stamp == stamp && stamp.is_older_than(done) => Ok(was.hash.clone()),
         _ if meta.is_file() => files::hash_of(path),
         _ if meta.is_symlink() => Ok(link_hash(&fs::read_link(path)?.to_string_lossy())),
-        // What an agent made that is no ordinary file still counts as a change, under a hash of its own.
+        // Special files that an agent created still count as a change, under a hash of their own.
         _ => Ok(Hash::new("special")),
     }
 }
 
-/// No file has the same one.
+/// Returns a hash that no file can have.
 fn link_hash(target: &str) -> Hash {
     Hash::new(format!("link to {}", Hash::of(target.as_bytes())))
 }
 
-/// What is git's and ours, at any depth.
+/// Whether a path belongs to git or to Tribunal, at any depth.
 fn is_never_copied(path: &str) -> bool {
     path.split('/').any(|part| part.eq_ignore_ascii_case(".git") || part == ".tribunal")
 }
 
-/// In a folder of what tools leave behind.
+/// Whether a path lies in a directory that tools leave behind.
 fn is_left_behind(path: &str) -> bool {
     path.rsplit_once('/').is_some_and(|(folder, _)| folder.split('/').any(|part| NEVER.contains(&part)))
 }
 
-/// One hash for a set of changes.
+/// Combines a set of changes into one hash.
 pub(crate) fn patch_hash(changes: &BTreeMap<String, Option<Hash>>) -> Hash {
     let mut text = String::new();
     for (path, hash) in changes {

@@ -1,8 +1,8 @@
-//! Changing several files of a project at once: all of them or none.
+//! Changes several files of a project at once: all of them or none.
 //!
-//! Every new text is durable beside its file before the first file is changed; a file that is no longer as it was read stops
-//! all of them. Should putting one in place fail, those before it are put back. Nothing is written outside the project, and a
-//! link inside it stays one. What the texts say is the caller's business.
+//! Every new text is durable beside its file before the first file is changed; a file that has changed since it was read stops
+//! all edits. If one cannot be put in place, the earlier ones are restored. Nothing is written outside the project, and a link
+//! inside it stays a link. The texts are the caller's business.
 
 use std::{
     fs, io,
@@ -13,14 +13,14 @@ use tribunal_bmad::shelf::{Shelf, Unreadable};
 
 use crate::{files::Replacement, git, landings::FileDiff, project::Project, shelf::Folder};
 
-/// A file as it is and as it shall be.
+/// A file as it is and as it will be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// From the project's root.
+    /// Relative to the project's root.
     pub path: String,
-    /// None: there is no such file.
+    /// The current text; `None` if there is no such file.
     pub old: Option<String>,
-    /// None: it goes.
+    /// The new text; `None` removes the file.
     pub new: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub enum EditError {
     Failed { path: String, cause: io::Error },
 }
 
-/// A file's text; none: there is no such file. Other than a reader of BMAD's, it also minds where a new file would be made.
+/// Reads a file; `None` if there is no such file. Unlike BMAD's readers it also checks where a new file would be created.
 pub fn read(project: &Project, path: &str) -> Result<Option<String>, Unreadable> {
     if let Some(to) = project.leads_out(&project.root().join(path)) {
         return Err(Unreadable::LeadsOut { to: to.display().to_string() });
@@ -54,13 +54,13 @@ pub fn read(project: &Project, path: &str) -> Result<Option<String>, Unreadable>
     Folder::at(project).read(path)
 }
 
-/// Which of some paths git does not look at. Where there is no git, none.
+/// Returns those paths that git ignores. Returns none where there is no git.
 pub fn ignored(project: &Project, paths: &[&str]) -> Vec<String> {
     let paths: Vec<String> = paths.iter().map(|path| (*path).to_string()).collect();
     git::ignored(project.root(), paths.iter()).into_iter().collect()
 }
 
-/// Makes all of the edits, or none.
+/// Applies all of the edits, or none.
 pub fn make(project: &Project, edits: &[Edit]) -> Result<(), EditError> {
     let edits: Vec<&Edit> = edits.iter().filter(|edit| edit.changes_something()).collect();
     let failed = |edit: &Edit, cause: io::Error| EditError::Failed { path: edit.path.clone(), cause };
@@ -68,11 +68,13 @@ pub fn make(project: &Project, edits: &[Edit]) -> Result<(), EditError> {
     for edit in &edits {
         real.push(place(project, edit).map_err(|cause| failed(edit, cause))?);
     }
+    // Every new text is durable before the first file changes.
     let mut ready = Vec::with_capacity(edits.len());
     for (edit, path) in edits.iter().copied().zip(&real) {
         let prepared = edit.new.as_ref().map(|new| Replacement::prepare(path, new.as_bytes())).transpose();
         ready.push((edit, path, prepared.map_err(|cause| failed(edit, cause))?));
     }
+    // All files are compared after all replacements are prepared, which keeps the time until the renames short.
     for edit in &edits {
         if !matches!(read(project, &edit.path), Ok(now) if now == edit.old) {
             return Err(EditError::Overtaken { path: edit.path.clone() });
@@ -85,6 +87,7 @@ pub fn make(project: &Project, edits: &[Edit]) -> Result<(), EditError> {
             None => fs::remove_file(path).map(|()| tidy(project, path)),
         };
         if let Err(cause) = put {
+            // The files are restored in reverse order, each from the text that was read at the start.
             done.into_iter().rev().for_each(|(edit, path)| put_back(edit, path));
             return Err(failed(edit, cause));
         }
@@ -93,7 +96,7 @@ pub fn make(project: &Project, edits: &[Edit]) -> Result<(), EditError> {
     Ok(())
 }
 
-/// Where a file really is, or will be.
+/// Returns where a file really is, or will be.
 fn place(project: &Project, edit: &Edit) -> io::Result<PathBuf> {
     let path = project.root().join(&edit.path);
     match edit.old {
@@ -109,12 +112,12 @@ fn put_back(edit: &Edit, path: &Path) {
     };
 }
 
-/// Folders that were there for a file that is gone.
+/// Removes directories that are empty after their file was removed.
 fn tidy(project: &Project, path: &Path) {
     let root = project.root().canonicalize().unwrap_or_else(|_| project.root().to_path_buf());
     let folders = path.ancestors().skip(1).take_while(|folder| **folder != root && folder.starts_with(&root));
     for folder in folders {
-        // A folder with something in it is not removed.
+        // A directory that is not empty cannot be removed, which ends the loop.
         if fs::remove_dir(folder).is_err() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Writing files so that a crash leaves the old one or the new one, never half of either.
+//! Writes files so that a crash leaves either the old or the new file, never a part of one.
 
 use std::{
     ffi::OsStr,
@@ -16,15 +16,15 @@ use tribunal_core::{
 
 use crate::{fault, project::Project};
 
-/// How our temporary files are called: this and who makes them.
+/// The prefix of our temporary files; the identity of the process that created them follows.
 pub(crate) const TEMPORARY: &str = ".tribunal-tmp-";
 
-/// Temporary file in the same folder, sync, rename, sync the folder. Keeps the old file's permissions.
+/// Writes a temporary file in the same directory, syncs, renames and syncs the directory. Keeps the old file's permissions.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Replacement::prepare(path, bytes)?.put()
 }
 
-/// The same for a file that nobody but its owner may read.
+/// Does the same for a file that only its owner may read.
 pub(crate) fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Replacement::with(path, bytes, permissions(0o600))?.put()
 }
@@ -37,12 +37,12 @@ pub(crate) struct Replacement<'a> {
 
 impl<'a> Replacement<'a> {
     pub fn prepare(path: &'a Path, bytes: &[u8]) -> io::Result<Replacement<'a>> {
-        // Temporary files are private; what we leave behind is an ordinary file.
+        // Temporary files are private; the final file gets ordinary permissions.
         let as_before = fs::metadata(path).map_or_else(|_| permissions(0o644), |old| old.permissions());
         Replacement::with(path, bytes, as_before)
     }
 
-    /// With these permissions, whatever stands there.
+    /// Prepares a file with these permissions, whether or not the target exists.
     pub fn prepare_as(path: &'a Path, bytes: &[u8], mode: u32) -> io::Result<Replacement<'a>> {
         Replacement::with(path, bytes, permissions(mode))
     }
@@ -50,15 +50,17 @@ impl<'a> Replacement<'a> {
     fn with(path: &'a Path, bytes: &[u8], permissions: fs::Permissions) -> io::Result<Replacement<'a>> {
         let folder = folder_of(path);
         fs::create_dir_all(folder)?;
+        // The name carries the process, so that a later process can tell an orphan from a file in use.
         let prefix = format!("{TEMPORARY}{}-", Identity::own());
         let mut temporary = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
         temporary.write_all(bytes)?;
         temporary.as_file().set_permissions(permissions)?;
+        // The content must be durable before the rename, or a crash could leave an empty file.
         temporary.as_file().sync_all()?;
         Ok(Replacement { path, temporary })
     }
 
-    /// Whether it is to be a program.
+    /// Makes the file executable if `yes` is set.
     pub fn executable(self, yes: bool) -> io::Result<Replacement<'a>> {
         if yes {
             self.temporary.as_file().set_permissions(permissions(0o755))?;
@@ -71,6 +73,7 @@ impl<'a> Replacement<'a> {
         fault::point(&format!("write:{name}"), "before");
         self.temporary.persist(self.path).map_err(|failed| failed.error)?;
         fault::point(&format!("write:{name}"), "after");
+        // The rename itself is durable only once the directory is synced.
         File::open(folder_of(self.path))?.sync_all()
     }
 }
@@ -79,14 +82,14 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where a run writes files beside those of people.
+/// Lists the directories in which a run writes files beside the user's.
 pub(crate) fn places(project: &Project, run: &RunId, settings: &Settings) -> Vec<PathBuf> {
     let root = project.root();
     let reviews = root.join(&settings.reviews);
     let awaiting = reviews.with_file_name("awaiting-human");
     let checkpoints = project.checkpoints(run);
     let mut folders = vec![reviews, awaiting, checkpoints.join("texts"), checkpoints, project.parked(run)];
-    // What is known of the person's files stands beside the copies of all runs.
+    // The hash cache lies beside the workspaces of all runs.
     folders.push(project.home().join("work"));
     for own in settings.subject.files().into_iter().filter_map(|path| Path::new(path).parent()) {
         folders.extend([root.join(own), project.originals(run).join(own)]);
@@ -94,7 +97,7 @@ pub(crate) fn places(project: &Project, run: &RunId, settings: &Settings) -> Vec
     folders
 }
 
-/// A file's hash, without holding all of it.
+/// Hashes a file without holding all of it in memory.
 pub(crate) fn hash_of(path: &Path) -> io::Result<Hash> {
     let (mut file, mut hashing) = (File::open(path)?, Hashing::default());
     let mut some = vec![0; 1 << 16];
@@ -108,14 +111,14 @@ pub(crate) fn hash_of(path: &Path) -> io::Result<Hash> {
     }
 }
 
-/// Removes temporary files that a killed process left in a folder.
+/// Removes temporary files that killed processes left in a directory.
 pub(crate) fn sweep(folder: &Path) {
     for path in left_behind(folder) {
         let _ = fs::remove_file(path);
     }
 }
 
-/// Temporary files of ours in a folder whose maker is gone.
+/// Returns our temporary files in a directory whose process is gone.
 pub(crate) fn left_behind(folder: &Path) -> Vec<PathBuf> {
     let is_orphan = |name: &OsStr| {
         let maker = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY)?.split('-').next());
@@ -161,7 +164,7 @@ mod tests {
     fn only_what_a_dead_process_of_ours_left_is_swept() {
         let folder = tempfile::tempdir().unwrap();
         let own = Identity::own().to_string();
-        // The same number at another time is somebody else, and dead; in another container it is unknown.
+        // The same pid with another start time is a different process, and dead; in another container it is unknown.
         let dead = own.replacen('@', "@9", 1);
         let elsewhere = format!("{dead}9");
         let kept = [

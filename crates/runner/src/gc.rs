@@ -1,14 +1,13 @@
-//! Reclaiming space in `.tribunal`: what no run will ever read again.
+//! Reclaims space in `.tribunal`: removes what no run will ever read again.
 //!
-//! Copies of runs that ended, temporary files of processes that died, blobs that no entry names, and, only if asked for,
-//! whole runs that ended long ago. A run that waits, is parked, was halted or of which a process is left is never touched,
-//! nor the originals and checkpoints of a run that is kept. What it cannot make sense of stays: a folder goes only if it is
-//! named after a run of this journal or holds nothing but copies as `copies` makes them. No link is followed; where our own
-//! folders are links, nothing is done at all.
+//! That is workspaces of finished runs, temporary files of dead processes, blobs that no entry names, and, only on request,
+//! whole runs that ended long ago. A run that waits, is parked, was halted or still has a process is never touched, nor are the
+//! originals and checkpoints of a run that is kept. Unknown things stay: a directory is removed only if it is named after a run
+//! of this journal or holds nothing but workspaces. No link is followed; if our own directories are links, nothing is done.
 //!
-//! The journal's file is made shorter only while no run is held, and only if it is short enough for that to be quick
-//! ([`QUICK`]), unless somebody asks for more: a run that starts in that moment waits for it, and would give up if it took
-//! too long.
+//! The journal's file is compacted only while no run is held, and only if it is short enough for that to be quick
+//! ([`QUICK_COMPACT_BYTES`]), unless more is requested: a run that starts at that moment has to wait, and would give up if it
+//! took too long.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,17 +32,17 @@ use crate::{
     run::{Hold, Runner},
 };
 
-/// A journal up to this length is written anew in a second or two; who writes waits much longer than that.
+/// A journal up to this size is compacted in a second or two; writers wait much longer than that.
 const QUICK: u64 = 64 << 20;
 
-/// What may go.
+/// What may be removed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
-    /// Also whole runs that came to a good end before this wall time.
+    /// Also removes whole runs that ended well before this wall time.
     pub runs_before_ms: Option<u64>,
-    /// Make the journal's file shorter however long that takes.
+    /// Compacts the journal's file however long that takes.
     pub compact: bool,
-    /// Only say what would go.
+    /// Only reports what would be removed.
     pub dry: bool,
 }
 
@@ -57,7 +56,7 @@ pub enum GcError {
     Unseen { path: String, cause: io::Error },
 }
 
-/// Something on disk that went.
+/// Something on disk that was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// Relative to the project's root.
@@ -67,25 +66,25 @@ pub struct Item {
 
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
-    /// Folders that agents of ended runs worked in.
+    /// Directories that agents of finished runs worked in.
     pub copies: Vec<Item>,
     pub temporary: Vec<Item>,
     pub runs: Vec<RunId>,
     /// Texts from before those runs.
     pub originals: Vec<Item>,
-    /// Texts before and after their landings, and those parked when something was taken back.
+    /// Texts before and after their landings, and those parked by an undo.
     pub checkpoints: Vec<Item>,
     pub journal: Swept,
-    /// Runs of which a process is left; while there are any the journal's file is not made shorter.
+    /// Runs that still have a process; while there are any the journal's file is not compacted.
     pub live: Vec<RunId>,
-    /// So much of the journal's file is empty, and giving it back would take long.
+    /// The unused bytes of the journal's file, if giving them back would take too long.
     pub put_off: Option<u64>,
-    /// What should have gone and could not be removed, with the cause.
+    /// What should have been removed and could not be, with the cause.
     pub left: Vec<String>,
 }
 
 impl Collected {
-    /// In files, entries and blobs.
+    /// Returns the freed bytes in files, entries and blobs.
     pub fn bytes(&self) -> u64 {
         let files = self.copies.iter().chain(&self.temporary).chain(&self.originals).chain(&self.checkpoints);
         files.map(|item| item.bytes).sum::<u64>() + self.journal.entry_bytes + self.journal.blob_bytes
@@ -94,16 +93,18 @@ impl Collected {
 
 pub fn collect(project: &Project, wish: &Wish) -> Result<Collected, GcError> {
     refuse_links(project)?;
-    // Folders first, then the journal: a run is recorded before it makes its first copy, so whatever is listed now and not
-    // recorded then belongs to no run.
+    // The directories are listed before the journal is read: a run is recorded before it creates its first workspace, so a
+    // directory that is listed now and not recorded then belongs to no run.
     let copies = folders(&project.home().join("work"));
     let store = Store::open_read_only(&project.home())?;
     let views = views(&store)?;
     drop(store);
+    // A run may be held without being listed as running: its keepers are still ending its agents.
     let live = held(project, views.keys());
     let old = wish.runs_before_ms.map(|before| old(project, &views, before)).unwrap_or_default();
     let runs: Vec<RunId> = old.into_iter().filter(|run| !live.contains(run)).collect();
     let gone: BTreeSet<&RunId> = runs.iter().collect();
+    // A directory that is unknown to the journal is removed only if it looks exactly like ours.
     let copies = copies.into_iter().filter(|(run, folder)| match views.get(run) {
         Some(view) => matches!(view.phase, Phase::Finished(_)) && !live.contains(run),
         None => holds_only_copies(folder),
@@ -115,6 +116,7 @@ pub fn collect(project: &Project, wish: &Wish) -> Result<Collected, GcError> {
     let originals = of_gone("originals");
     let checkpoints = [of_gone("checkpoints"), of_gone("parked")].concat();
     let copies: Vec<PathBuf> = copies.map(|(_, path)| path).collect();
+    // The journal is swept first: files without a run are harmless, a run without its files is not.
     let journal = sweep(&project.home(), &Sweep { runs: runs.clone(), dry: wish.dry })?;
     let mut collected = Collected { runs, journal, live, ..Collected::default() };
     let mut remover = Remover { root: project.root(), dry: wish.dry, left: Vec::new() };
@@ -132,13 +134,13 @@ pub fn collect(project: &Project, wish: &Wish) -> Result<Collected, GcError> {
     Ok(collected)
 }
 
-/// What git was given of runs goes with them. What is left, with the cause.
+/// Deletes the git references of removed runs. Returns what is left, with the cause.
 fn forget(project: &Project, runs: &[RunId]) -> Vec<String> {
     let forget = |run| refs::forget(project, run).err().map(|cause| format!("refs/tribunal/{run}: {cause}"));
     runs.iter().filter_map(forget).collect()
 }
 
-/// A link in the place of a folder of ours would let us remove what is not ours.
+/// Refuses links in place of our directories: following one could remove files that are not ours.
 fn refuse_links(project: &Project) -> Result<(), GcError> {
     let folders = ["work", "originals", "checkpoints", "parked"].map(|name| format!(".tribunal/{name}"));
     for name in [".tribunal".to_string()].iter().chain(&folders) {
@@ -152,12 +154,12 @@ fn refuse_links(project: &Project) -> Result<(), GcError> {
     Ok(())
 }
 
-/// Runs of which a process is left, be it only a keeper that is ending agents.
+/// Returns the runs that still have a process, even if it is only a keeper that is ending agents.
 fn held<'a>(project: &Project, runs: impl IntoIterator<Item = &'a RunId>) -> Vec<RunId> {
     runs.into_iter().filter(|run| Runner::hold(project, run) != Hold::Free).cloned().collect()
 }
 
-/// Looks once more, also at runs that were not there before: since the first look one may have been started or resumed.
+/// Compacts the journal. Checks again for held runs, also new ones: one may have been started or resumed meanwhile.
 fn shorten(project: &Project, wish: &Wish, collected: &mut Collected) -> Result<(), StoreError> {
     collected.live = held(project, &Store::open_read_only(&project.home())?.runs()?);
     if !collected.live.is_empty() {
@@ -177,8 +179,8 @@ fn views(store: &Store) -> Result<BTreeMap<RunId, RunView>, StoreError> {
         .collect())
 }
 
-/// Runs that came to a good end, long enough ago. Those that ended with something left for a person stay, and those from
-/// which something was taken back since: what was parked then may be wanted.
+/// Returns runs that ended well, long enough ago. Runs that left something for the user stay, and so do those with a recent
+/// undo: the parked files may still be wanted.
 fn old(project: &Project, views: &BTreeMap<RunId, RunView>, before_ms: u64) -> Vec<RunId> {
     let good = |view: &RunView| match &view.phase {
         Phase::Finished(summary) => matches!(summary.outcome, Some(Outcome::Resolved | Outcome::Cancelled)),
@@ -192,7 +194,7 @@ fn old(project: &Project, views: &BTreeMap<RunId, RunView>, before_ms: u64) -> V
     old.map(|(run, _)| run.clone()).collect()
 }
 
-/// Folders, and no links to any, by the runs they would be named after.
+/// Lists directories, but no links to any, with the runs they would be named after.
 fn folders(folder: &Path) -> Vec<(RunId, PathBuf)> {
     let named = |path: PathBuf| Some((RunId::new(path.file_name()?.to_str()?), path));
     inside(folder).into_iter().filter(|path| is_folder(path)).filter_map(named).collect()
@@ -206,7 +208,7 @@ fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
 }
 
-/// Whether a folder of a run that nobody knows has our layout, `KEY` or `KEY/NUMBER`, and nothing else in it.
+/// Whether the directory of an unknown run has our layout, `KEY` or `KEY/NUMBER`, and nothing else in it.
 fn holds_only_copies(folder: &Path) -> bool {
     let is_copy = |path: &PathBuf| {
         let copy = Copy::at(path.clone());
@@ -219,8 +221,8 @@ fn holds_only_copies(folder: &Path) -> bool {
     all(folder, &|desk| is_copy(desk) || (is_folder(desk) && all(desk, &is_copy)))
 }
 
-/// Temporary files of dead processes, where Tribunal writes: beside subjects, trackers, decisions and originals. A journal
-/// may have come with a clone: what it names outside the project is not looked at.
+/// Finds temporary files of dead processes where Tribunal writes: beside subjects, trackers, decisions and originals. A
+/// journal may have come with a clone, so paths outside the project are not looked at.
 fn litter(project: &Project, views: &BTreeMap<RunId, RunView>) -> Vec<PathBuf> {
     let mut places = BTreeSet::from([project.home(), project.home().join("work")]);
     for (run, view) in views {
@@ -258,7 +260,7 @@ impl Remover<'_> {
     }
 }
 
-/// Of a file, or of all files below a folder. Links are not followed.
+/// Returns the size of a file, or of all files below a directory. Links are not followed.
 fn size(path: &Path) -> u64 {
     let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
     if !meta.is_dir() {
@@ -274,7 +276,7 @@ mod tests {
     use super::*;
     use crate::copies::Source;
 
-    /// A project with a journal without runs, and something beside it that is not ours.
+    /// A project with a journal without runs, and files beside it that are not ours.
     fn project() -> (tempfile::TempDir, Project) {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path().join("project"));

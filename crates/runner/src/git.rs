@@ -1,7 +1,7 @@
-//! Asking git about a project that may be a stranger's.
+//! Queries git about a project that may come from an untrusted source.
 //!
-//! Nothing in a project's own configuration gets to run a program, and a folder that merely looks like a repository is not one.
-//! Every question has a time limit and a most of an answer. What the answers mean is known by who asked.
+//! The project's own configuration cannot run a program, and a directory that only looks like a repository is not taken for one.
+//! Every query has a timeout and an output limit. The callers interpret the output.
 
 use std::{
     collections::BTreeSet,
@@ -15,12 +15,12 @@ use std::{
     time::Duration,
 };
 
-/// How long one question may take.
+/// The time limit of a single query.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Of what is kept of an answer; lists of a hundred thousand files are shorter.
+/// The limit for the output that is kept; lists of a hundred thousand files are shorter.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Variables that would lead git to another repository than the one of its working folder.
+/// Environment variables that would lead git to a repository other than the one of its working directory.
 pub(crate) const LEADING_AWAY: [&str; 11] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -34,7 +34,7 @@ pub(crate) const LEADING_AWAY: [&str; 11] = [
     "GIT_CONFIG_PARAMETERS",
     "GIT_CONFIG_COUNT",
 ];
-/// Variables that would make it answer otherwise.
+/// Environment variables that would change the form of git's output.
 const STEERING: [&str; 3] = ["GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_TRACE"];
 
 #[derive(Debug, thiserror::Error)]
@@ -57,11 +57,12 @@ pub enum GitError {
     Unasked { what: String, cause: io::Error },
 }
 
-/// Git at a folder, with nothing of a stranger's configuration that could run a program. Filters need a look at the
-/// repository first: see [`Repository`].
+/// Returns a git command for a directory that ignores all configuration which could run a program. Filters need a look at
+/// the repository first: see [`GitRepository`].
 pub(crate) fn git(root: &Path) -> Command {
     let mut git = Command::new("git");
     git.args(["--no-optional-locks", "--no-pager"]);
+    // These settings take precedence over the repository's own configuration, which may name programs to run.
     for setting in [
         "core.fsmonitor=false",
         "core.hooksPath=/dev/null",
@@ -77,15 +78,17 @@ pub(crate) fn git(root: &Path) -> Command {
         git.env_remove(name);
     }
     git.current_dir(root)
+        // Error messages are compared with English text, so the locale is fixed.
         .env("LC_ALL", "C")
         .env("GIT_TERMINAL_PROMPT", "0")
+        // A partial clone must not contact its remote to fetch missing objects.
         .env("GIT_NO_LAZY_FETCH", "1")
         .stdin(Stdio::null())
         .stderr(Stdio::null());
     git
 }
 
-/// Which of some files that are new git would not look at. Where there is no git, none.
+/// Returns those of some new files that git ignores. Returns none where there is no git.
 pub(crate) fn ignored<'a>(root: &Path, paths: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
     let input: Vec<u8> = paths.flat_map(|path| path.bytes().chain([0])).collect();
     if input.is_empty() {
@@ -94,13 +97,13 @@ pub(crate) fn ignored<'a>(root: &Path, paths: impl Iterator<Item = &'a String>) 
     let mut command = git(root);
     command.args(["check-ignore", "--stdin", "-z"]);
     let mut out = Vec::new();
-    // Not finding any is a failure to git.
+    // Git exits with 1 if no path is ignored, so the exit code says nothing here.
     let heard = listen(command, Some(input), &mut |stdout| stdout.read_to_end(&mut out).map(|_| ()));
     let names = out.split(|byte| *byte == 0).filter(|name| heard.is_ok() && !name.is_empty());
     names.filter_map(|name| String::from_utf8(name.to_vec()).ok()).collect()
 }
 
-/// A repository around a folder. Filters that its own configuration names do not run; a person's own ones do.
+/// A repository around a directory. Filters from its own configuration do not run; those from the user's configuration do.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     root: PathBuf,
@@ -110,6 +113,7 @@ pub(crate) struct Repository {
 impl Repository {
     pub fn around(root: &Path) -> Result<Repository, GitError> {
         let mut repository = Repository { root: root.to_path_buf(), tamed: Vec::new() };
+        // A bare repository answers "false": it has no files to review.
         let inside = repository.ask(["rev-parse", "--is-inside-work-tree"])?;
         if text(&inside) != "true" {
             return Err(GitError::Bare { root: root.display().to_string() });
@@ -125,7 +129,7 @@ impl Repository {
     pub fn command(&self) -> Command {
         let mut git = git(&self.root);
         git.arg("--literal-pathspecs");
-        // Not as `-c`: the name of a filter may have an equals sign in it.
+        // Not passed as `-c`, since the name of a filter may contain an equals sign.
         for (index, (key, value)) in self.tamed.iter().enumerate() {
             git.env(format!("GIT_CONFIG_KEY_{index}"), key).env(format!("GIT_CONFIG_VALUE_{index}"), value);
         }
@@ -135,16 +139,18 @@ impl Repository {
         git
     }
 
-    /// Settings that switch off every filter the repository itself defines.
+    /// Returns settings that switch off every filter the repository itself defines.
     fn filters(&self) -> Result<Vec<(OsString, &'static str)>, GitError> {
         let mut git = self.command();
         git.args(["config", "--show-scope", "--null", "--name-only", "--get-regexp", r"^filter\."]);
-        // Nothing found is a failure to git.
+        // Git exits with 1 if nothing was found, so the exit code is not checked.
         let answer = self.raw(git, None)?;
         let mut words = answer.out.split(|byte| *byte == 0);
         let mut names: BTreeSet<&[u8]> = BTreeSet::new();
+        // The output alternates between the scope and the key of each setting.
         while let (Some(scope), Some(key)) = (words.next(), words.next()) {
             let name = key.iter().rposition(|byte| *byte == b'.').map(|dot| &key[..dot]);
+            // Filters that the user configured globally (Git LFS, for example) are trusted and keep running.
             names.extend(name.filter(|_| scope == b"local" || scope == b"worktree"));
         }
         let off = |name: &[u8]| {
@@ -154,14 +160,14 @@ impl Repository {
         Ok(names.into_iter().flat_map(off).collect())
     }
 
-    /// What git answers, if it does not complain.
+    /// Runs a query and returns its output, or an error if git reports one.
     pub fn ask<const N: usize>(&self, args: [&str; N]) -> Result<Vec<u8>, GitError> {
         let mut git = self.command();
         git.args(args);
         self.answer(git, None)
     }
 
-    /// The same for a command that was made with [`Repository::command`].
+    /// Runs a command that was made with [`GitRepository::new_command`] in the same way.
     pub fn answer(&self, git: Command, input: Option<Vec<u8>>) -> Result<Vec<u8>, GitError> {
         let what = what(&git);
         let answer = self.raw(git, input)?;
@@ -175,6 +181,7 @@ impl Repository {
             .find(|line| !line.trim().is_empty())
             .unwrap_or("it did not say why")
             .to_string();
+        // Git has no distinct exit codes for these cases, so its message is all there is to tell them apart.
         Err(if said.contains("not a git repository") {
             GitError::NoRepository { root }
         } else if said.contains("bare repository") || said.contains("must be run in a work tree") {
@@ -186,11 +193,12 @@ impl Repository {
         })
     }
 
-    /// What git answers and whether it was content.
+    /// Runs a command and returns its output together with whether git succeeded.
     pub fn raw(&self, git: Command, input: Option<Vec<u8>>) -> Result<Answer, GitError> {
         let what = what(&git);
         let mut out = Vec::new();
         let (good, err) =
+            // One byte more than the limit, so that an output of exactly the limit is told from a longer one.
             listen(git, input, &mut |stdout| stdout.take(MOST_BYTES + 1).read_to_end(&mut out).map(|_| ()))?;
         if out.len() as u64 > MOST_BYTES {
             return Err(GitError::Flood { what });
@@ -198,7 +206,7 @@ impl Repository {
         Ok(Answer { good, out, err })
     }
 
-    /// An answer of any length, heard as it comes, as far as `hear` wants to hear it.
+    /// Passes an output of any length to `read_output` as it arrives, for as long as that wants more.
     pub fn stream(
         &self,
         git: Command,
@@ -211,11 +219,12 @@ impl Repository {
             enough = hear(&mut BufReader::with_capacity(1 << 16, stdout))? == Heard::Enough;
             Ok(())
         })?;
+        // A reader that stops early closes the pipe, which git reports as a failure.
         if good || enough { Ok(()) } else { Err(GitError::Failed { what, said }) }
     }
 }
 
-/// How far somebody listened.
+/// Whether a reader consumed the whole output or stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     All,
@@ -229,12 +238,12 @@ pub(crate) struct Answer {
     pub err: String,
 }
 
-/// One line of an answer.
+/// Returns the output of a query that prints a single line.
 pub(crate) fn text(answer: &[u8]) -> String {
     String::from_utf8_lossy(answer).trim().to_string()
 }
 
-/// The question, for people: the first word that is no option of git itself.
+/// Returns the subcommand for error messages: the first argument that is not an option of git itself.
 fn what(git: &Command) -> String {
     let mut words = git.get_args().map(|word| word.to_string_lossy());
     while let Some(word) = words.next() {
@@ -247,13 +256,14 @@ fn what(git: &Command) -> String {
     String::new()
 }
 
-/// Starts git, hands its answer to `hear`, and ends it when that has heard enough or the time is up.
+/// Starts git, passes its output to `read_output`, and ends it when the reader is done or the time is up.
 fn listen(
     mut git: Command,
     input: Option<Vec<u8>>,
     hear: &mut (dyn FnMut(&mut dyn Read) -> io::Result<()> + Send),
 ) -> Result<(bool, String), GitError> {
     let what = what(&git);
+    // A missing program is the one failure that the user can fix with an installation.
     let unasked = |cause: io::Error| match cause.kind() {
         io::ErrorKind::NotFound => GitError::NoGit,
         _ => GitError::Unasked { what: what.clone(), cause },
@@ -263,14 +273,16 @@ fn listen(
         git.stdin(Stdio::piped());
     }
     let mut child = git.spawn().map_err(unasked)?;
+    // Each stream gets its own thread: git could otherwise block on a full pipe that is not being read.
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let heard = thread::scope(|scope| {
         let (done, finished) = mpsc::channel();
         scope.spawn(move || {
             let mut stdin = stdin;
-            // Who does not read to the end has heard enough.
+            // A failing write means that git closed its input: it needs no more of it.
             let _ = stdin.as_mut().zip(input).map(|(stdin, input)| stdin.write_all(&input));
         });
+        // The message is only shown, so a long one is cut.
         let complaints = scope.spawn(move || {
             let mut said = Vec::new();
             let _ = stderr.map(|stderr| stderr.take(1 << 16).read_to_end(&mut said));
@@ -280,6 +292,7 @@ fn listen(
             let heard = stdout.map_or(Ok(()), |mut stdout| hear(&mut stdout));
             let _ = done.send(heard);
         });
+        // Only reading stdout counts towards the time limit; git ends soon after its output has ended.
         let heard = finished.recv_timeout(LIMIT);
         let ended = end(&mut child, heard.is_err());
         let said = complaints.join().unwrap_or_default();
@@ -292,7 +305,7 @@ fn listen(
     }
 }
 
-/// Whether it was content. Its answer has ended, so it ends by itself or is told by the closed pipe.
+/// Waits for git to exit and returns whether it succeeded. Its output has ended, so it exits soon, unless it timed out.
 fn end(child: &mut Child, late: bool) -> io::Result<bool> {
     if late {
         child.kill()?;

@@ -1,4 +1,4 @@
-//! The embedded host: one workflow on one thread, effects in parallel beside it, everything recorded before and after.
+//! The embedded host: it runs one workflow on one thread and its effects in parallel beside it, and records everything.
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
@@ -29,20 +29,20 @@ use crate::{
     stop::Stop,
 };
 
-/// What a screen may draw.
+/// What a screen may draw while a run is going on.
 #[derive(Debug)]
 pub enum Seen<'a> {
-    /// Recorded by an earlier life of the run.
+    /// An entry that was recorded before this process continued the run.
     Past(&'a Entry),
     Entry(&'a Entry),
     Progress(&'a Progress),
-    /// The person wants to stop; so many effects are still under way.
+    /// The user wants to stop; this many effects are still running.
     Stopping(usize),
-    /// The person wants it now: so many are being ended.
+    /// The user wants to stop immediately: this many effects are being ended.
     Ending(usize),
-    /// Processes that an earlier life had left were found and ended.
+    /// This many processes that an earlier process of the run had left were found and ended.
     Swept(usize),
-    /// Processes of an earlier life are still being ended; waiting for that.
+    /// The host waits until processes that an earlier process of the run left have ended.
     Waiting,
 }
 
@@ -60,18 +60,18 @@ pub enum HostError {
     Broke { key: Key, cause: String },
 }
 
-/// An effect under way.
+/// An effect that is running.
 #[derive(Debug)]
 pub(crate) struct Started {
     key: Key,
     kind: EffectKind,
 }
 
-/// Why requests are read.
+/// The reason why the user's requests are read.
 enum Reading {
     Inbox,
-    /// The run parks with this ending if nobody said anything. A wait that was there before (`again`) is answered by the very
-    /// fact that a person resumed the run.
+    /// The run parks with this ending unless there is a request. A wait that an earlier process had begun (`resumed`) is answered
+    /// by the very fact that the user resumed the run.
     Wait {
         ending: Ending,
         again: bool,
@@ -84,20 +84,20 @@ pub(crate) struct Host<'a> {
     pub progress: UnboundedReceiver<Progress>,
     pub stop: watch::Receiver<Stop>,
     pub sink: &'a mut dyn FnMut(Seen<'_>),
-    /// Tells what runs to end.
+    /// Tells running processes to end.
     pub ending: watch::Sender<bool>,
     pub running: JoinSet<Option<Performed>>,
-    /// Which task performs which effect.
+    /// The effect that each task performs.
     pub tasks: HashMap<task::Id, Started>,
-    /// How often an earlier life began what it never finished.
+    /// How often earlier processes started an effect that they never finished.
     pub lost: HashMap<Key, u32>,
-    /// Something was answered without waiting: the workflow gets its turn first.
+    /// An effect was answered without waiting, so the workflow is polled again first.
     pub answered_at_once: bool,
 }
 
 type Workflow<'a> = Pin<Box<dyn Future<Output = Result<Ending, Parked>> + 'a>>;
 
-/// The workflow from a recorded state, or from the beginning.
+/// Starts the workflow from a recorded state, or from the beginning.
 fn enter<'a>(desk: &'a Desk, state: Option<serde_json::Value>) -> Result<Workflow<'a>, HostError> {
     let court: Court = match state {
         Some(state) => serde_json::from_value(state).map_err(HostError::State)?,
@@ -106,11 +106,12 @@ fn enter<'a>(desk: &'a Desk, state: Option<serde_json::Value>) -> Result<Workflo
     Ok(Box::pin(review(desk, court)))
 }
 
-/// What was begun since the last boundary and never finished, with how many lives have begun it.
+/// Counts for every effect that was started since the last boundary and never finished how many processes have started it.
 fn lost(entries: &[Entry]) -> HashMap<Key, u32> {
     let mut begun: HashMap<Key, u32> = HashMap::new();
     for entry in entries {
         match &entry.event {
+            // Effects before a boundary are settled: no later replay asks for them again.
             Event::Boundary { .. } => begun.clear(),
             Event::EffectStarted { key, .. } => {
                 begun.insert(key.clone(), 1);
@@ -125,8 +126,9 @@ fn lost(entries: &[Entry]) -> HashMap<Key, u32> {
     begun
 }
 
-/// Whether the run could go on with other settings: replays what was recorded, and records nothing.
+/// Checks whether the run could continue with other settings: replays what was recorded, and records nothing.
 pub(crate) fn check_settings(settings: &Settings, entries: &[Entry]) -> Result<(), HostError> {
+    // The replay records nothing: it only compares what the workflow asks for with what the journal has.
     let history = History::of(entries.iter().cloned());
     let state = history.state.clone();
     let desk = Desk::open(settings.clone(), history);
@@ -137,7 +139,7 @@ pub(crate) fn check_settings(settings: &Settings, entries: &[Entry]) -> Result<(
 }
 
 impl Host<'_> {
-    /// Runs the workflow from where the journal left it to its end or to where it parks.
+    /// Runs the workflow from where the journal left it until it ends or parks.
     pub async fn drive(&mut self, entries: Vec<Entry>) -> Result<Ending, HostError> {
         self.lost = lost(&entries);
         let history = History::of(entries);
@@ -145,10 +147,11 @@ impl Host<'_> {
         let desk = Desk::open(self.world.settings.clone(), history);
         let mut workflow = enter(&desk, state)?;
         loop {
+            // The replayer delivers recorded replies first, so a resumed run catches up before anything new starts.
             match desk.turn(&mut workflow) {
                 Turn::Diverged(divergence) => return Err(divergence.into()),
                 Turn::Waiting { drafts, asks } => {
-                    // Behind a boundary the run goes on from what was recorded, exactly as a resumed one would.
+                    // After a boundary the run continues from the recorded state, exactly as a resumed run would.
                     if let Some(recorded) = self.take_turn(&desk, drafts, asks).await? {
                         workflow = enter(&desk, Some(recorded))?;
                     }
@@ -161,8 +164,8 @@ impl Host<'_> {
         }
     }
 
-    /// Records what the workflow said, starts what it asked for, waits for one thing to happen. `Some`: a boundary was
-    /// crossed, with this state.
+    /// Records what the workflow noted, starts the effects it asked for, and waits for one event. Returns the state of a boundary
+    /// if one was crossed.
     async fn take_turn(
         &mut self,
         desk: &Desk,
@@ -170,10 +173,11 @@ impl Host<'_> {
         asks: Vec<Ask>,
     ) -> Result<Option<serde_json::Value>, HostError> {
         if *self.stop.borrow_and_update() > Stop::GoOn {
-            // What is not recorded here is asked for again by the next life.
+            // The next process asks for everything that is not recorded here again.
             self.park(desk);
             return Ok(None);
         }
+        // A boundary is recorded last: all effects before it have to be finished first.
         let boundary = drafts.pop_if(|last| matches!(last.event, Event::Boundary { .. }));
         self.record(drafts).await?;
         for ask in asks {
@@ -182,29 +186,32 @@ impl Host<'_> {
         if let Some(boundary) = boundary {
             return self.cross(desk, boundary).await.map(Some);
         }
+        // An effect that was answered at once lets the workflow advance, so there is nothing to wait for yet.
         if std::mem::take(&mut self.answered_at_once) {
             return Ok(None);
         }
         self.wait(desk).await.map(|()| None)
     }
 
-    /// Waits for what is under way, records the boundary, clears the desks of the stretch. Gives the state as recorded.
+    /// Waits for running effects, records the boundary and removes its workspaces. Returns the state as recorded.
     async fn cross(&mut self, desk: &Desk, boundary: Draft) -> Result<serde_json::Value, HostError> {
         while !self.running.is_empty() {
             self.end_if_told();
             tokio::select! {
+                // Replies that arrive before the boundary still belong to the stretch it ends.
                 Some(done) = self.running.join_next_with_id() => self.finish(desk, done, true).await?,
                 Some(progress) = self.progress.recv() => (self.sink)(Seen::Progress(&progress)),
                 Ok(()) = self.stop.changed() => {}
             }
         }
+        // The recorded state counts, not the one in memory: masking may have changed it.
         let entries = self.record(vec![boundary]).await?;
         let Some(Entry { at, event: Event::Boundary { state, .. }, .. }) = entries.into_iter().next() else {
             return Err(HostError::Stuck);
         };
         desk.crossed(at);
         let work = self.world.project.work(&self.world.run);
-        // No effect of a later stretch refers to these copies.
+        // No effect of a later stretch refers to these workspaces.
         let _ = task::spawn_blocking(move || copies::clear(&work)).await;
         Ok(state)
     }
@@ -216,6 +223,7 @@ impl Host<'_> {
                 self.park(desk);
                 return Ok(());
             }
+            // Without a running effect nothing can ever wake the workflow again.
             if self.running.is_empty() {
                 return Err(HostError::Stuck);
             }
@@ -229,22 +237,22 @@ impl Host<'_> {
         }
     }
 
-    /// What has already ended is still joined and recorded: it was paid for.
+    /// Tells running processes to end if the user asked for that. Effects that have ended are still recorded: they were paid for.
     fn end_if_told(&mut self) {
         if *self.stop.borrow_and_update() == Stop::Now && !self.ending.send_replace(true) {
             (self.sink)(Seen::Ending(self.running.len()));
         }
     }
 
-    /// From here on nothing new starts.
+    /// Parks the workflow: nothing new starts from here on.
     fn park(&mut self, desk: &Desk) {
         desk.park(Ending::plain(Reason::Stopped));
-        // Who still waits for an agent is not under way.
+        // Tasks that still wait for an agent permit are not running.
         let running = self.running.len().saturating_sub(self.world.lane.waiting());
         (self.sink)(Seen::Stopping(running));
     }
 
-    /// What concerns the run itself is answered here; the rest goes to a task.
+    /// Starts an effect. Effects that concern the run itself are answered here; all others go to a task.
     async fn start(&mut self, desk: &Desk, ask: Ask) -> Result<(), HostError> {
         match &ask.effect {
             Effect::Inbox(_) => self.answer_requests(desk, &ask.key, Reading::Inbox).await,
@@ -254,6 +262,7 @@ impl Host<'_> {
             }
             _ => {
                 let (key, kind) = (ask.key.clone(), ask.effect.kind());
+                // The count applies only to an effect that an earlier process had asked for.
                 let lost = self.lost.remove(&key).filter(|_| ask.again).unwrap_or(0);
                 let task = self.running.spawn(perform(self.world.clone(), ask, desk.stretch(), lost));
                 self.tasks.insert(task.id(), Started { key, kind });
@@ -265,7 +274,7 @@ impl Host<'_> {
     async fn answer_requests(&mut self, desk: &Desk, key: &Key, reading: Reading) -> Result<(), HostError> {
         let (taken, mut requests) = split(self.journal.requests()?);
         let open: Vec<Decision> = self.journal.view().waiting().cloned().collect();
-        // A session works in the same tree: what stands in a file there may be its own word about its own work.
+        // A session edits the same tree, so an answer in a file there could be the agent's own statement about its own work.
         if !self.world.settings.tasks.writing.in_session {
             requests.extend(answers_in_files(&self.world, &open));
         }
@@ -273,6 +282,7 @@ impl Host<'_> {
         let reply = match reading {
             Reading::Inbox => Reply::Inbox(Requests { requests }),
             Reading::Wait { ending, again } => {
+                // A wait that is being resumed never parks again at once: resuming the run is the user's answer to it.
                 if again {
                     requests.push(Request::Resume);
                 }
@@ -285,11 +295,13 @@ impl Host<'_> {
             }
         };
         let draft = finished(key, desk.stretch(), reply);
+        // The reply and the requests it contains are recorded together, so no request is lost or answered twice.
         let (entry, reply) = self.journal.record_reply(draft, Vec::new(), taken).await?;
         if let Reply::Inbox(said) | Reply::Wait(said) = &reply {
             for request in &said.requests {
                 if let Request::Answer { decision, answer } = request {
                     remove_page(&self.world, decision);
+                    // A patch that was not approved no longer has to be kept.
                     let asked = self.journal.view().decisions.iter().find(|asked| asked.id == *decision);
                     asked.into_iter().for_each(|asked| let_go(&self.world, asked, answer));
                 }
@@ -309,7 +321,7 @@ impl Host<'_> {
         Ok(entries)
     }
 
-    /// Records a reply and, unless the workflow has already unwound, hands it over.
+    /// Records a reply and delivers it to the workflow, unless the workflow has already returned.
     async fn finish(
         &mut self,
         desk: &Desk,
@@ -320,13 +332,15 @@ impl Host<'_> {
         let Some(Started { key, kind }) = self.tasks.remove(&id) else { return Ok(()) };
         let performed = match done {
             Ok((_, Some(performed))) => performed,
-            // Ended by us on the person's word: it never finished, so there is nothing to record.
+            // The user ended it before it was done, so there is nothing to record.
             Ok((_, None)) => return Ok(()),
+            // A panic becomes a failed reply where the effect has one, so the workflow can go on with its other tasks.
             Err(broke) => match Reply::failed(kind, world_fault(format!("a bug: {broke}"))) {
                 Some(reply) => reply.into(),
                 None => return Err(HostError::Broke { key, cause: broke.to_string() }),
             },
         };
+        // Progress that is still queued belongs before the entry that ends its effect.
         while let Ok(progress) = self.progress.try_recv() {
             (self.sink)(Seen::Progress(&progress));
         }
@@ -339,7 +353,7 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// Drains what still runs, then writes the last line.
+    /// Waits for what still runs, then records the last entry of the run.
     async fn close(&mut self, desk: &Desk, value: Result<Ending, Parked>) -> Result<Ending, HostError> {
         loop {
             self.end_if_told();
@@ -356,6 +370,7 @@ impl Host<'_> {
             Ok(ending) => (ending, "run_finished".to_string(), true),
             Err(Parked { ending }) => (ending, format!("run_parked:{}", self.journal.view().lives), false),
         };
+        // A finished run asks no questions any more; a parked one still waits for their answers.
         if finished {
             let asked: Vec<_> =
                 self.journal.view().decisions.iter().map(|decision| decision.id.clone()).collect();

@@ -1,6 +1,6 @@
-//! The one door to the journal, and so to every log and screen: whatever goes through it is masked first.
+//! The only way to the journal, and so to every log and screen: everything that passes through it is masked first.
 //!
-//! The door also keeps the run's clock (wall time, and the time the run was awake over all its lives) and the view that
+//! The journal also keeps the run's clock (wall time, and the time the run was awake in all its processes) and the view that
 //! summaries are made from.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -26,13 +26,13 @@ pub struct Journal {
     run: RunId,
     masker: Masker,
     view: RunView,
-    /// Awake time of earlier lives.
+    /// The time that earlier processes of the run were awake.
     slept_at_ms: u64,
     woken: Instant,
 }
 
 impl Journal {
-    /// `before`: what earlier lives recorded.
+    /// Opens the journal; `earlier_entries` are those that earlier processes of the run recorded.
     pub fn new(store: Store, run: RunId, masker: Masker, before: &[Entry]) -> Journal {
         let view = RunView::of(before);
         let slept_at_ms = view.last.awake_ms;
@@ -61,8 +61,8 @@ impl Journal {
         self.commit(drafts, Batch::default()).await
     }
 
-    /// Records a reply with the blobs it names and the requests it took in; gives back the reply as it was recorded,
-    /// which is what the workflow must see.
+    /// Records a reply with the blobs it names and the requests it contains. Returns the reply as it was recorded, since that is
+    /// what the workflow must see.
     pub async fn record_reply(
         &mut self,
         draft: Draft,
@@ -72,6 +72,7 @@ impl Journal {
         let batch = Batch { blobs, taken, ..Batch::default() };
         let entries = self.commit(vec![draft], batch).await?;
         let entry = entries.into_iter().next();
+        // The reply is taken from the entry, since masking may have changed it.
         let reply = entry.as_ref().and_then(|entry| match &entry.event {
             Event::EffectFinished { reply, .. } => Some(reply.clone()),
             _ => None,
@@ -83,6 +84,7 @@ impl Journal {
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
+        // All entries of one batch get the same timestamp, since they become durable together.
         let at = self.now();
         for draft in drafts {
             let event = self.masked(draft.event)?;
@@ -90,12 +92,14 @@ impl Journal {
             fault::point(&draft.id, "before");
             batch.entries.push(NewEntry { run: self.run.clone(), at, draft });
         }
+        // The store writes on a thread of its own and reports back once the batch is durable.
         let (tell, told) = oneshot::channel();
         self.store.submit(batch, move |result| {
             let _ = tell.send(result);
         });
         let entries = told.await.map_err(|gone| StoreError::Writer(gone.to_string()))??;
         for entry in &entries {
+            // The view is updated only now: it must never show an entry that a crash could still lose.
             fault::point(&entry.id, "after");
             self.view.see(entry);
         }
@@ -103,6 +107,7 @@ impl Journal {
     }
 
     fn masked(&self, event: Event) -> Result<Event, StoreError> {
+        // Masking works on the JSON form, which has every string of an event in one uniform shape.
         let mut value = serde_json::to_value(&event).map_err(StoreError::Unwritable)?;
         if !mask_all(&self.masker, &mut value) {
             return Ok(event);
@@ -110,7 +115,7 @@ impl Journal {
         serde_json::from_value(value).map_err(StoreError::Unwritable)
     }
 
-    /// How the run stands, for its last line.
+    /// Summarizes the run for its last entry.
     pub fn summary(&self, ending: &Ending) -> Summary {
         Summary {
             outcome: ending.reason.outcome(),
@@ -127,7 +132,7 @@ impl Journal {
     }
 }
 
-/// Masks every string in a value; keys are ours. True: something was masked.
+/// Masks every string in a value and returns whether something was masked. Keys are ours and stay.
 pub(crate) fn mask_all(masker: &Masker, value: &mut Value) -> bool {
     match value {
         Value::String(text) => match masker.mask(text) {
@@ -138,7 +143,7 @@ pub(crate) fn mask_all(masker: &Masker, value: &mut Value) -> bool {
                 changed
             }
         },
-        // Every item is visited: `any` would stop at the first.
+        // Every item has to be visited, so `any`, which stops at the first, is not used.
         Value::Array(items) => {
             items.iter_mut().filter_map(|item| mask_all(masker, item).then_some(())).count() > 0
         }
@@ -149,7 +154,7 @@ pub(crate) fn mask_all(masker: &Masker, value: &mut Value) -> bool {
     }
 }
 
-/// Requests as a reply; the numbers to mark as taken.
+/// Splits stored requests into their ids, which are marked as taken, and the requests for a reply.
 pub(crate) fn split(stored: Vec<StoredRequest>) -> (Vec<i64>, Vec<Request>) {
     stored.into_iter().map(|stored| (stored.id, stored.request)).unzip()
 }

@@ -1,6 +1,6 @@
 //! What a run has landed: the journal says which changes and for which findings, the checkpoints have their exact texts.
 //!
-//! Nothing is changed here; taking back is [`crate::undo`]'s.
+//! Nothing is changed here; [`crate::undo`] undoes landings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,36 +41,36 @@ pub enum LandingsError {
 #[derive(Clone, Debug)]
 pub struct Landing {
     pub(crate) at: At,
-    /// What it repaired: claimed by its fixer, and borne out by the change.
+    /// The findings it repaired: claimed by its fixer, and confirmed by the change.
     pub findings: Vec<FindingId>,
-    /// It was taken back.
+    /// Whether it was undone.
     pub undone: bool,
 }
 
 impl Landing {
-    /// Whose work it was.
+    /// Returns the key of the task that made the change.
     pub fn by(&self) -> &Key {
         &self.at.by
     }
 }
 
-/// All landings of a run, in their order.
+/// All landings of a run, in order.
 #[derive(Debug)]
 pub struct Landings {
     pub run: RunId,
     pub all: Vec<Landing>,
-    /// Begun, and nobody has recorded what came of it.
+    /// Landings that were begun and whose outcome was never recorded.
     pub(crate) under_way: Vec<At>,
     pub(crate) view: RunView,
     pub(crate) checkpoints: Checkpoints,
 }
 
-/// What was changed, for people and for `patch`.
+/// What was changed, for display and for `patch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
     /// In the order of their paths.
     pub files: Vec<FileDiff>,
-    /// Somebody else changed the same lines between two landings, so that theirs are shown, too.
+    /// Whether the same lines were edited between two landings, so that those edits are shown as well.
     pub mixed: bool,
 }
 
@@ -79,15 +79,15 @@ pub struct Diff {
 pub struct FileDiff {
     pub path: String,
     pub what: What,
-    /// Unified.
+    /// The unified diff.
     pub text: String,
     pub added: u32,
     pub removed: u32,
-    /// How many landings did that.
+    /// How many landings changed the file.
     pub landings: usize,
 }
 
-/// What became of a file.
+/// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Changed,
@@ -120,7 +120,7 @@ impl FileDiff {
         FileDiff { path: path.to_string(), what, text: patch(path, old, new), added, removed, landings: 1 }
     }
 
-    /// The same with what each change did by itself.
+    /// Shows what each change did by itself instead of the sum of all changes.
     fn one_by_one(mut self, changes: &[&Change]) -> FileDiff {
         (self.text, self.added, self.removed) = Default::default();
         for change in changes {
@@ -133,7 +133,7 @@ impl FileDiff {
     }
 }
 
-/// What landings did, file by file: whose, and in their order.
+/// What landings did, file by file and in order.
 pub(crate) type ByFile<'a> = BTreeMap<String, Vec<(&'a Landing, Change)>>;
 
 impl Landings {
@@ -148,12 +148,12 @@ impl Landings {
         Ok(Landings { run: run.clone(), all, under_way, view, checkpoints })
     }
 
-    /// The one file that the run is about, if it is about one.
+    /// Returns the one file that the run reviews, if it reviews a single one.
     pub fn path(&self) -> Option<&str> {
         self.view.settings.as_ref()?.subject.path()
     }
 
-    /// Those that repaired the finding, else all.
+    /// Returns the landings that repaired the finding, or all of them.
     pub fn of(&self, finding: Option<FindingId>) -> Result<Vec<&Landing>, LandingsError> {
         if let Some(finding) = finding.filter(|finding| !self.view.findings.contains_key(finding)) {
             return Err(LandingsError::NoFinding { run: self.run.clone(), finding });
@@ -162,26 +162,28 @@ impl Landings {
         Ok(self.all.iter().filter(wanted).collect())
     }
 
-    /// The run has ended for good.
+    /// Whether the run has finished for good.
     pub fn is_finished(&self) -> bool {
         matches!(self.view.phase, Phase::Finished(_))
     }
 
-    /// What the run changed and was not taken back, or only what repaired the finding. None: nothing of that is left.
+    /// Returns what the run changed and was not undone, or only what repaired the finding. `None` means that nothing is left.
     pub fn diff(&self, finding: Option<FindingId>) -> Result<Option<Diff>, LandingsError> {
         let wanted: Vec<&Landing> = self.of(finding)?.into_iter().filter(|landing| !landing.undone).collect();
         if wanted.is_empty() {
             return Ok(None);
         }
         let mut diff = Diff::default();
+        // The diff is built per file, since the user reads and applies it that way.
         for (path, changes) in self.by_file(&wanted)? {
             let landings: BTreeSet<&At> = changes.iter().map(|(landing, _)| &landing.at).collect();
             let changes: Vec<&Change> = changes.iter().map(|(_, change)| change).collect();
             let (Some(first), Some(last)) = (changes.first(), changes.last()) else { continue };
             let after = last.after.as_deref();
-            // What others did between two landings is not the run's.
+            // Edits that were made between two landings do not belong to the run.
             let before = without(after, &changes);
             diff.mixed |= finding.is_none() && before.is_err();
+            // The edits overlap with a landing, so the diff falls back to the text before the first landing.
             let before = before.unwrap_or_else(|_| first.before.clone());
             let mut file = FileDiff::between(&path, before.as_deref(), after);
             file.landings = landings.len();
@@ -194,7 +196,7 @@ impl Landings {
         let mut files = ByFile::new();
         for landing in landings {
             let changes = self.changes(landing)?.into_iter();
-            // A try may have found nothing left to do.
+            // An attempt may have found nothing left to do.
             for change in changes.filter(|change| change.before != change.after) {
                 files.entry(change.path.clone()).or_default().push((landing, change));
             }
@@ -204,10 +206,11 @@ impl Landings {
 
     fn changes(&self, landing: &Landing) -> Result<Vec<Change>, LandingsError> {
         let changes = self.checkpoints.changes(&landing.at).map_err(|cause| self.damaged(cause))?;
-        // A record that came with a clone may name what the run was never about.
+        // A record that came with a clone may name files that the run never reviewed.
         if let Some(stranger) = changes.iter().find(|it| self.path().is_some_and(|path| path != it.path)) {
             return Err(self.damaged(io::Error::other(format!("it is one of {}", stranger.path))));
         }
+        // A session edits the user's files directly, so there never was a checkpoint.
         if changes.is_empty() && landing.by().is_session() {
             Err(LandingsError::InSession { run: self.run.clone() })
         } else if changes.is_empty() {
@@ -222,27 +225,29 @@ impl Landings {
     }
 }
 
-/// Why a change cannot be taken out of a file.
+/// The reason why a change cannot be removed from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clash {
-    /// Something else was changed in these lines of the file.
+    /// These lines of the file were changed as well.
     Lines(Vec<Lines>),
     /// The file is gone.
     Gone,
-    /// The change made the file, and it is not as it was made.
+    /// The change created the file, and it has been edited since.
     NotAsMade,
-    /// The change deleted the file, and there is another one.
+    /// The change deleted the file, and it exists again.
     ThereAgain,
 }
 
-/// Takes changes out of a file, the last one first; whatever else was changed stays. None: it is not there.
+/// Removes changes from a file, the last one first; all other edits stay. `None` stands for a missing file.
 pub(crate) fn without(text: Option<&str>, changes: &[&Change]) -> Result<Option<String>, Clash> {
     let mut now = text.map(String::from);
     for change in changes.iter().rev().filter(|change| change.before != change.after) {
         now = match (&change.before, &change.after, now) {
+            // The exact text before or after the change needs no merge.
             (before, after, now) if now == *after || now == *before => before.clone(),
             (Some(before), Some(after), Some(now)) => {
                 Some(merged(after, &now, before).map_err(|conflicts| {
+                    // The conflict is in the text of this step; the user wants to know the lines of the file as it is.
                     let here = |lines| traced_back(lines, text.unwrap_or(&now), &now);
                     Clash::Lines(conflicts.into_iter().map(here).collect())
                 })?)
@@ -255,10 +260,10 @@ pub(crate) fn without(text: Option<&str>, changes: &[&Change]) -> Result<Option<
     Ok(now)
 }
 
-/// Landings in order, and those that were begun and neither recorded nor refused.
+/// Returns the landings in order, and those that were begun and neither recorded nor refused.
 fn recorded(entries: &[Entry]) -> (Vec<Landing>, Vec<At>) {
     let (mut landed, mut begun) = (Vec::<Landing>::new(), BTreeSet::new());
-    // Claims of the last landing that nothing was said about yet: what becomes of them is noted right behind it.
+    // Claims of the last landing whose outcome is still open; the outcome is noted right after the landing.
     let mut claimed: Vec<FindingId> = Vec::new();
     let mut stretch = 0;
     for entry in entries {
@@ -268,6 +273,7 @@ fn recorded(entries: &[Entry]) -> (Vec<Landing>, Vec<At>) {
                 begun.insert((At { stretch: *stretch, by: by.clone() }, key.clone()));
             }
             Event::EffectFinished { key, stretch, reply }
+                // A failed or refused landing is settled. A landed one stays until its `PatchLanded` entry.
                 if !matches!(reply, Reply::Land(LandOutcome::Landed(_))) =>
             {
                 begun.retain(|(at, asked): &(At, Key)| at.stretch != *stretch || asked != key);
@@ -291,7 +297,7 @@ fn recorded(entries: &[Entry]) -> (Vec<Landing>, Vec<At>) {
     (landed, begun.into_iter().map(|(at, _)| at).collect())
 }
 
-/// What a file that changed past the copies was like and is like, for people. None: it was not kept, or is no text.
+/// Renders the diff of a stray edit. Returns `None` if a version was not stored or is not text.
 pub fn strayed(project: &Project, run: &RunId, stray: &Stray) -> Option<String> {
     let checkpoints = Checkpoints::of(project, run);
     let text = |hash: &Option<Hash>| match hash {
@@ -308,13 +314,13 @@ mod tests {
 
     use super::*;
 
-    /// A text of places with a line between each two that nobody touches. The run changes every second place, people change
-    /// the others.
+    /// A text of places with an untouched line between each two. The run changes every second place, the user changes the
+    /// others.
     #[derive(Clone, Debug)]
     struct Page {
         places: Vec<String>,
         end: &'static str,
-        /// Whether the last line has an end.
+        /// Whether the last line has a line end.
         whole: bool,
     }
 
@@ -354,7 +360,7 @@ mod tests {
         })
     }
 
-    /// Who changes which place, and what into.
+    /// Random edits: whether the run made it, at which place, and the new words.
     fn history() -> impl Strategy<Value = Vec<(bool, usize, String)>> {
         vec((any::<bool>(), 0..16_usize, words()), 0..12)
     }
@@ -367,7 +373,7 @@ mod tests {
         Change { path: "a.md".into(), before: before.map(String::from), after: after.map(String::from) }
     }
 
-    /// Of a file that is there and stays.
+    /// Removes the changes from a file that exists before and after.
     fn without_all(text: &str, changes: &[Change]) -> Result<String, Clash> {
         let then = without(Some(text), &changes.iter().collect::<Vec<&Change>>())?;
         Ok(then.expect("it is still there"))
@@ -417,7 +423,7 @@ mod tests {
 
         #[test]
         fn what_people_wrote_is_never_lost(start in page(), landed in words(), place in 0..16_usize, edited in 0..16_usize) {
-            // They write anywhere, also where the run has changed something; each line of theirs is theirs alone.
+            // The user writes anywhere, also where the run has changed something; each such line is unique.
             let after = start.with(place, true, &landed);
             let mut lines: Vec<String> = after.text().split_inclusive('\n').map(String::from).collect();
             let at = edited.min(lines.len() - 1);
@@ -435,7 +441,7 @@ mod tests {
             texts(Some("1\n2\n3\n4\n"), Some("1\n2\n3\nfour\n")),
             texts(Some("1\n2\n3\nfour\n"), Some("1\n1b\n1c\n2\n3\nfour\n")),
         ];
-        // Taking the second one out moves the line; it is named as the file has it.
+        // Removing the second change moves the line; the error names it as it is in the file.
         let refused = without_all("1\n1b\n1c\n2\n3\nvier\n", &changes);
         assert_eq!(refused, Err(Clash::Lines(vec![Lines { first: 6, last: 6 }])));
     }

@@ -1,10 +1,10 @@
-//! Acts: hosts workflows on this machine. Records before and after every effect, performs effects in parallel, recovers.
+//! Hosts workflows on this machine: records before and after every effect, performs effects in parallel, and recovers.
 //!
-//! [`run`] starts and resumes runs, [`host`] is the embedded host around `core`'s desk, `effects` holds one module per kind
-//! of effect, [`journal`] is the one door to the store (and so to every screen): whatever goes through it is masked first.
+//! [`run`] starts and resumes runs, [`host`] is the embedded host around the replayer of `core`, `effects` holds one module per
+//! kind of effect, and [`journal`] is the only way to the store (and so to every screen): it masks all text that passes it.
 //!
-//! It decides nothing (that is `core`), shows nothing (that is `report`) and reads neither the environment nor arguments
-//! (the binary hands them in).
+//! This crate decides nothing (that is `core`), shows nothing (that is `report`) and reads neither the environment nor the
+//! arguments (the binary passes them in).
 
 pub mod board;
 pub mod changes;

@@ -1,8 +1,8 @@
-//! One subject, one run; one run, one process. A lock is a locked file: when the last process that holds it is gone, the
-//! kernel lets go. Keepers hold the locks of their run, too, so that a free lock means that no process of it is left.
+//! One run per subject and one process per run. A lock is a locked file: the kernel releases it when the last process that
+//! holds it is gone. Keepers hold the locks of their run, too, so a free lock means that no process of the run is left.
 //!
-//! Who took it stands in the file, by run, number and start time: only for messages, and to tell a living holder from the
-//! keepers that a killed one left to end its agents.
+//! The file names its holder by run, pid and start time. That serves only messages, and tells a living holder from keepers that
+//! a killed process left to end its agents.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -18,12 +18,12 @@ use rustix::fs::OFlags;
 use tribunal_core::ids::{Hash, RunId};
 use tribunal_supervise::Identity;
 
-/// Somebody who only looks ([`is_held`]) holds a lock for a moment; that must not turn anybody away.
+/// A process that only checks ([`is_held`]) holds a lock for a moment; that must not make another one fail.
 const GLANCE: Duration = Duration::from_millis(500);
 const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 const STEP: Duration = Duration::from_millis(10);
 
-/// Held as long as it, or any keeper that was given it, lives.
+/// A lock, held as long as this value or any keeper that received it lives.
 #[derive(Clone, Debug)]
 pub(crate) struct Lock {
     file: Arc<File>,
@@ -37,16 +37,16 @@ impl Lock {
 
 #[derive(Debug)]
 pub(crate) enum Locked {
-    /// Held by this run, and its process lives.
+    /// The lock is held by this run, and its process lives.
     By(Holder),
     Failed(io::Error),
 }
 
-/// What stands in a lock.
+/// The content of a lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub run: RunId,
-    /// None: written by something that did not say.
+    /// The process, or `None` if the file does not name one.
     pub process: Option<Identity>,
 }
 
@@ -69,15 +69,15 @@ fn path(folder: &Path, what: &str) -> PathBuf {
 fn open(folder: &Path, what: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    // A lock that is a link was put there by somebody else, and leads who knows where.
+    // A lock file that is a link was created by something else and may lead anywhere.
     options.custom_flags(NOFOLLOW).open(path(folder, what))
 }
 
-/// How long somebody may take to put files in their place.
+/// The longest time that another process may take to put its files in place.
 const LONGEST_PUT: Duration = Duration::from_secs(30);
 
-/// While it is held, nobody else of this project puts anything into the person's tree: between the last look at a file and its
-/// rename nothing of another run's may come.
+/// Locks the user's tree. While the lock is held, no other process of this project writes into the tree, so nothing changes
+/// between the last comparison of a file and its rename.
 pub(crate) fn alone(folder: &Path) -> io::Result<File> {
     let file = open(folder, "the person's tree")?;
     let began = Instant::now();
@@ -95,8 +95,8 @@ pub(crate) fn alone(folder: &Path) -> io::Result<File> {
     }
 }
 
-/// Takes the lock on a subject or a run for `run`. A holder that is dead has left keepers which are ending its agents: they
-/// are waited for, at most `patience`; `waiting` is called once when that takes longer than a moment.
+/// Takes the lock on a subject or a run for `run_id`. A dead holder has left keepers that are ending its agents: they are waited
+/// for, at most for `patience`; `on_waiting` is called once if that takes longer than a moment.
 pub(crate) fn take(
     folder: &Path,
     what: &str,
@@ -114,8 +114,10 @@ pub(crate) fn take(
             Err(TryLockError::WouldBlock) => {}
         }
         let waited = began.elapsed();
+        // A shorter wait could be caused by a process that only checks the lock.
         if waited >= GLANCE {
             let holder = read(&mut file).map_err(Locked::Failed)?;
+            // A living holder keeps the lock for the whole run, so there is no point in waiting for it.
             if !holder.is_dead() || waited >= patience {
                 return Err(Locked::By(holder));
             }
@@ -125,6 +127,7 @@ pub(crate) fn take(
         }
         thread::sleep(STEP);
     }
+    // The holder's name is written only after the lock is held, so that it never names a process that failed to take it.
     let written = file
         .set_len(0)
         .and_then(|()| file.rewind())
@@ -148,7 +151,7 @@ pub(crate) fn is_held(folder: &Path, what: &str) -> bool {
     }
 }
 
-/// Who works on the run: its holder, if the lock is held and the holder lives.
+/// Returns who works on the run: the holder, if the lock is held and the holder lives.
 pub(crate) fn holder(folder: &Path, what: &str) -> Option<Holder> {
     if !is_held(folder, what) {
         return None;
@@ -157,7 +160,7 @@ pub(crate) fn holder(folder: &Path, what: &str) -> Option<Holder> {
     (!holder.is_dead()).then_some(holder)
 }
 
-/// Returns when no process of the run is left, or after `patience`: false then.
+/// Waits until no process of the run is left. Returns false if `patience` ended first.
 pub(crate) fn wait_until_free(folder: &Path, what: &str, patience: Duration) -> bool {
     let began = Instant::now();
     while is_held(folder, what) {
@@ -190,7 +193,7 @@ mod tests {
         }
         assert_eq!(holder(folder.path(), "prd.md").unwrap().run.as_str(), "prd-aaaa");
         drop(first);
-        // A process that another test is just starting shares our descriptors until it becomes its program.
+        // A process that another test is starting shares our descriptors until it executes its program.
         while holder(folder.path(), "prd.md").is_some() {
             thread::sleep(STEP);
         }
@@ -212,7 +215,7 @@ mod tests {
     fn what_a_dead_holder_left_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let keeper = take_now(folder.path(), "prd-aaaa").unwrap();
-        // As if its process had been killed: the same number, another time.
+        // Simulates a killed process: the same pid, another start time.
         fs::write(path(folder.path(), "prd.md"), "prd-aaaa\n1@1@0\n").unwrap();
         assert!(is_held(folder.path(), "prd.md") && holder(folder.path(), "prd.md").is_none());
         let mut keeper = Some(keeper);

@@ -1,21 +1,19 @@
-//! The one door in front of journal, log and screen: replaces secrets by `[masked:KIND]`.
+//! Masks secrets before they reach journal, log or screen: replaces them by `[masked:KIND]`.
 //!
-//! Three sources say what a secret is: a table of shapes (tokens with a prefix, headers, passwords
-//! in URLs, see `rules`), the name a value is assigned to (`assign`), and the values of environment
-//! variables with a telling name. Private keys in PEM form are taken out first (`pem`), then the text
-//! is looked at line by line. One automaton searches for the literals without which no rule can match;
-//! a line without any is copied, on the others only the rules concerned run.
+//! Three sources define what a secret is: a table of shapes (tokens with a prefix, headers, passwords in URLs, see
+//! `token_rules`), the name a value is assigned to (`assignments`), and the values of environment variables with a telling name.
+//! Private keys in PEM form are removed first (`pem_keys`), then the text is searched line by line. One automaton searches for
+//! the literals without which no rule can match; a line without any is copied, on the others only the triggered rules run.
 //!
-//! Where finds overlap, their union is masked. Every line is masked until nothing more is found, so
-//! masking masked text changes nothing (for lines under 64 KiB; longer ones are looked at in parts).
+//! Where found secrets overlap, their union is masked. Every line is masked until nothing more is found, so masking masked text
+//! changes nothing (for lines under 64 KiB; longer ones are searched in parts).
 //!
-//! Deliberately not done: no guessing by entropy (hashes, ids and images would suffer); no decoding,
-//! so a secret in base64, hex or percent-encoding passes, as does one broken over lines or cut short
-//! below the length of its kind; no secrets named only by prose, by position (`--password x`, `.netrc`)
-//! or by XML elements; no session cookies; no end of a private key whose first line was never shown.
-//! A value assigned to a secret name is left if it is shorter than 8 characters, a number, a path, a
-//! reference, a placeholder or a plain lower-case identifier; and, where it stands without quotes
-//! and not as `NAME=value`, if it reads as source code (a call, `obj.field`, `TypeName`).
+//! Deliberately not done: no guessing by entropy (hashes, ids and images would suffer); no decoding, so a secret in base64, hex
+//! or percent-encoding passes, as does one split over lines or cut below the length of its kind; no secrets named only by
+//! prose, by position (`--password x`, `.netrc`) or by XML elements; no session cookies; no end of a private key whose first
+//! line was never shown. A value assigned to a secret name is left if it is shorter than 8 characters, a number, a path, a
+//! reference, a placeholder or a plain lower-case identifier; and, if it is unquoted and not of the form `NAME=value`, if it
+//! reads as source code (a call, `obj.field`, `TypeName`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +32,7 @@ pub use stream::Stream;
 
 const MARK: &str = "[masked:";
 
-/// How much of a line without end is looked at together, and how much of that again.
+/// How much of an overlong line is searched at once, and how much of that is searched again.
 #[derive(Clone, Copy)]
 struct Limits {
     line: usize,
@@ -43,10 +41,10 @@ struct Limits {
 
 const LIMITS: Limits = Limits { line: 64 * 1024, overlap: 16 * 1024 };
 
-/// Longer values of the environment are searched for in pieces, to stay far below the overlap.
+/// Longer values of the environment are searched for in pieces, which stay far below the overlap.
 const LONGEST_KNOWN: usize = 4 * 1024;
 
-/// As much of a known value as the automaton of triggers holds: its size should not depend on it.
+/// How much of a known value goes into the trigger automaton: its size should not depend on the values.
 const KNOWN_TRIGGER: usize = 12;
 
 const SHORTEST_KNOWN: usize = 8;
@@ -70,9 +68,9 @@ struct Inner {
     limits: Limits,
 }
 
-/// Something found in a line.
+/// A secret that was found in a line.
 struct Find {
-    /// Start of the match with its context.
+    /// The start of the match including its context.
     context: usize,
     secret: Range<usize>,
     kind: &'static str,
@@ -82,7 +80,7 @@ const KNOWN_BIT: u64 = 1 << 63;
 const ASSIGNED_BIT: u64 = 1 << 62;
 
 impl Masker {
-    /// `known` are the pairs (name, value) of the environment. The name decides which values are
+    /// Compiles the rules. `environment` has the pairs (name, value) of the environment. The name decides which values are
     /// secret; those are masked wherever they occur.
     pub fn new<'a>(known: impl IntoIterator<Item = (&'a str, &'a str)>) -> Masker {
         Masker::with_limits(known, LIMITS)
@@ -96,6 +94,7 @@ impl Masker {
             literals.push(literal);
             calls.push(bit);
         };
+        // The index of a rule is its bit, so a trigger names its rule by position.
         for (index, rule) in rules::RULES.iter().enumerate() {
             for trigger in rule.triggers {
                 call(1 << index, *trigger);
@@ -104,6 +103,7 @@ impl Masker {
         for trigger in assign::TRIGGERS {
             call(ASSIGNED_BIT, *trigger);
         }
+        // A known value takes part with its first bytes only; the full values are searched for on triggered lines.
         for value in &known {
             call(KNOWN_BIT, &value[..value.floor_char_boundary(KNOWN_TRIGGER)]);
         }
@@ -121,7 +121,7 @@ impl Masker {
         }
     }
 
-    /// Masks a whole text. Borrows it if there was nothing to mask.
+    /// Masks a complete text. Borrows it if there was nothing to mask.
     #[must_use]
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let pem = &self.inner.pem;
@@ -129,17 +129,18 @@ impl Masker {
             return self.mask_keyless(text);
         }
         let mut keyless = String::with_capacity(text.len());
+        // A whole text is the last piece of itself, so nothing is held back.
         pem::step(pem, &mut pem::State::default(), text, true, &mut keyless);
         Cow::Owned(self.mask_keyless(&keyless).into_owned())
     }
 
-    /// A masker for text that arrives in pieces.
+    /// Returns a masker for text that arrives in pieces.
     #[must_use]
     pub fn stream(&self) -> Stream {
         Stream::new(self.clone())
     }
 
-    /// The second stage on a whole text.
+    /// Runs the second stage on a complete text.
     fn mask_keyless<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut out = String::new();
         let copied = self.mask_lines(text, &mut out);
@@ -150,10 +151,11 @@ impl Masker {
         Cow::Owned(out)
     }
 
-    /// Masks complete lines. Writes up to the last change and returns where that ends in `text`.
+    /// Masks complete lines. Writes up to the last change and returns the position in `text` up to which it wrote.
     fn mask_lines(&self, text: &str, out: &mut String) -> usize {
         let (mut at, mut copied) = (0, 0);
         while let Some(hit) = self.inner.triggers.find(Input::new(text).range(at..)) {
+            // The whole line around the trigger is searched, since the context of a secret may be anywhere in it.
             let start = text[at..hit.start()].rfind('\n').map_or(at, |n| at + n + 1);
             let end = text[hit.end()..].find('\n').map_or(text.len(), |n| hit.end() + n);
             if let Some(masked) = self.mask_line(&text[start..end]) {
@@ -166,13 +168,14 @@ impl Masker {
         copied
     }
 
-    /// Masks a line of any length, without its end. `None`: nothing to mask.
+    /// Masks a line of any length, without its line end. Returns `None` if there is nothing to mask.
     fn mask_line(&self, line: &str) -> Option<String> {
         if line.len() < self.inner.limits.line {
             return self.mask_short(line);
         }
         let mut out = String::with_capacity(line.len());
         let mut rest = line;
+        // What is left after a window starts with the overlap, which is searched again.
         while rest.len() >= self.inner.limits.line {
             rest = &rest[self.mask_start(rest, &mut out)..];
         }
@@ -183,17 +186,18 @@ impl Masker {
         (out != line).then_some(out)
     }
 
-    /// Masks the start of an overlong line and returns how much of it that was. Depends on the
-    /// window only, so that a stream cuts where [`Masker::mask`] does.
+    /// Masks the start of an overlong line and returns its length. The result depends on the window only, so that a stream cuts
+    /// at the same positions as [`Masker::mask`].
     fn mask_start(&self, line: &str, out: &mut String) -> usize {
         let Limits { line: limit, overlap } = self.inner.limits;
         let window = &line[..line.floor_char_boundary(limit)];
         let mut cut = window.floor_char_boundary(window.len().saturating_sub(overlap));
         let near = window.floor_char_boundary(cut.saturating_sub(overlap / 16));
-        // Prefer the border of a word: what follows is looked at without what came before.
+        // The border of a word is preferred: what follows is searched without what came before.
         if let Some(space) = window[near..cut].rfind([' ', '\t', ',']) {
             cut = near + space + 1;
         }
+        // The cut must not go through a secret, so it moves before any secret that crosses it.
         let mut finds = self.finds(window);
         finds.sort_by_key(|find| std::cmp::Reverse(find.context));
         for find in &finds {
@@ -211,8 +215,7 @@ impl Masker {
         cut
     }
 
-    /// Masks until nothing more is found. Ends, since each round turns text into marks and no round
-    /// touches a mark.
+    /// Masks until nothing more is found. This ends, since each round turns text into masks and no round changes a mask.
     fn mask_short(&self, line: &str) -> Option<String> {
         let mut masked = self.round(line)?;
         while let Some(more) = self.round(&masked) {
@@ -226,6 +229,7 @@ impl Masker {
         if finds.is_empty() {
             return None;
         }
+        // Parts that are masks already stay, so that masking masked text changes nothing.
         let pieces = without_marks(finds, &marks(line));
         let mut out = String::with_capacity(line.len());
         let mut copied = 0;
@@ -244,6 +248,7 @@ impl Masker {
         let inner = &*self.inner;
         let mut finds = Vec::new();
         let hits = inner.triggers.find_overlapping_iter(line);
+        // One pass over the line collects the rules that could match at all.
         let called = hits.fold(0, |bits, hit| bits | inner.calls[hit.pattern().as_usize()]);
         if called & KNOWN_BIT != 0 {
             finds.extend(inner.known.find_overlapping_iter(line).map(|hit| Find {
@@ -260,6 +265,7 @@ impl Masker {
                 let (Some(whole), Some(secret)) = (found.get(0), found.get(1)) else {
                     continue;
                 };
+                // Group 1 is the secret; the rest of the match is context that stays visible.
                 if (rule.accept)(secret.as_str()) {
                     finds.push(Find { context: whole.start(), secret: secret.range(), kind: rule.kind });
                 }
@@ -275,14 +281,14 @@ impl Masker {
 }
 
 impl fmt::Debug for Masker {
-    /// Shows nothing: the known values are secrets.
+    /// Shows nothing, since the known values are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Masker").finish_non_exhaustive()
     }
 }
 
-/// Joins overlapping finds, in order. The longest names the kind; among equals the earliest found,
-/// that is a known value before the table before an assignment (the sort is stable).
+/// Joins overlapping secrets, in order. The longest one names the kind; among equals the first one found, that is a known value
+/// before the table before an assignment (the sort is stable).
 fn merge(mut finds: Vec<Find>) -> Vec<Find> {
     finds.sort_by_key(|find| find.secret.start);
     let mut merged: Vec<Find> = Vec::with_capacity(finds.len());
@@ -291,6 +297,7 @@ fn merge(mut finds: Vec<Find>) -> Vec<Find> {
         let len = find.secret.len();
         match merged.last_mut() {
             Some(last) if find.secret.start < last.secret.end => {
+                // The kind of the longest part is the most specific name for the union.
                 last.secret.end = last.secret.end.max(find.secret.end);
                 if len > longest {
                     (last.kind, longest) = (find.kind, len);
@@ -305,18 +312,19 @@ fn merge(mut finds: Vec<Find>) -> Vec<Find> {
     merged
 }
 
-/// The masks already in a line.
+/// Finds the masks that a line already has.
 fn marks(line: &str) -> Vec<Range<usize>> {
     let starts = line.match_indices(MARK).map(|(at, _)| at);
     let mark = |at: usize| {
         let kind = at + MARK.len();
+        // No kind is longer, so the search for the bracket is bounded.
         let end = kind + line[kind..].bytes().take(24).position(|b| b == b']')?;
         rules::is_kind(&line[kind..end]).then_some(at..end + 1)
     };
     starts.filter_map(mark).collect()
 }
 
-/// What of the finds is not masked already.
+/// Returns the ranges of the secrets that are not masked yet.
 fn without_marks(finds: Vec<Find>, marks: &[Range<usize>]) -> Vec<(Range<usize>, &'static str)> {
     let mut pieces = Vec::with_capacity(finds.len());
     for Find { secret, kind, .. } in finds {
@@ -342,16 +350,17 @@ fn automaton<P: AsRef<[u8]>>(patterns: &[P], kind: AhoCorasickKind, fold: bool) 
     builder.kind(Some(kind)).ascii_case_insensitive(fold);
     match builder.build(patterns) {
         Ok(automaton) => automaton,
-        // Only beyond two thousand million states.
+        // This happens only beyond two billion states.
         Err(error) => unreachable!("automaton: {error}"),
     }
 }
 
-/// The values to search for, each without a line end.
+/// Returns the values to search for, each without a line end.
 fn known_patterns<'a>(known: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let mut patterns = Vec::new();
     for (name, value) in known {
         let value = value.trim();
+        // Short or trivial values would mask ordinary text everywhere.
         if !is_secret_variable(name)
             || value.len() < SHORTEST_KNOWN
             || assign::is_number(value)
@@ -361,15 +370,15 @@ fn known_patterns<'a>(known: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
             continue;
         }
         if value.contains('\n') {
-            // Printed as it is, the text is masked line by line; short lines say too little, and
-            // the marker lines of a key are public.
+            // A value of several lines is printed line by line. Short lines say too little, and the marker lines of a key are
+            // public.
             let lines = value.lines().map(str::trim);
             let telling = lines.filter(|l| l.len() >= 2 * SHORTEST_KNOWN && !l.starts_with("-----"));
             patterns.extend(telling.map(str::to_owned));
         } else {
             patterns.push(value.to_owned());
         }
-        // The journal holds the value as a string of JSON.
+        // The journal holds the value as a JSON string.
         let escaped = escape(value);
         if escaped != value {
             patterns.push(escaped);
@@ -411,7 +420,7 @@ fn escape(value: &str) -> String {
     out
 }
 
-/// Cuts a value into pieces of bounded length; a short rest stays with the piece before it.
+/// Splits a value into pieces of limited length; a short remainder stays with the piece before it.
 fn cut_known(value: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut rest = value;
@@ -430,7 +439,7 @@ mod tests {
 
     use super::*;
 
-    /// Looks random, is not.
+    /// Looks random, but is not.
     fn run(len: usize) -> String {
         "aB3dE6gH9jK2mN5pQ8sT1vW4xY7z".chars().cycle().take(len).collect()
     }
@@ -443,7 +452,7 @@ mod tests {
         Masker::new([])
     }
 
-    /// Secrets with their kind. Put together here so that no scanner takes this file for a leak.
+    /// Secrets with their kinds, assembled here so that no scanner takes this file for a leak.
     fn secrets() -> Vec<(&'static str, String)> {
         let mut all = vec![
             ("anthropic", format!("sk-{}-api03-{}", "ant", run(95))),
@@ -679,7 +688,7 @@ mod tests {
     fn memory_is_bounded_and_long_lines_are_masked() {
         let masker = plain();
         let secret = format!("gh{}_{}", "p", "y".repeat(36));
-        // Without a space near it only the find itself keeps the cut out of the secret.
+        // Without a space nearby only the secret itself keeps the cut from going through it.
         for (shift, border) in (0..50).flat_map(|shift| [(shift, " "), (shift, "(")]) {
             let filler = border.repeat(LIMITS.line - LIMITS.overlap - shift);
             let text = format!("{filler}{secret}{}{secret}", "(lorem ipsum".repeat(20_000));
@@ -782,7 +791,7 @@ mod tests {
 
     thread_local! {
         static MASKER: Masker = Masker::new(env());
-        /// Cuts lines all the time, to see that a stream cuts them where `mask` does.
+        /// Cuts lines all the time, to check that a stream cuts them where `mask` does.
         static TINY: Masker = Masker::with_limits(env(), Limits { line: 128, overlap: 48 });
     }
 
@@ -820,7 +829,7 @@ mod tests {
             (_, secret) in prop::sample::select(secrets()),
             after in text(),
         ) {
-            // Between spaces: glued to a letter some of them are no secrets.
+            // Between spaces: next to a letter some of them are not secrets.
             let secret = format!(" {secret} ");
             let text = format!("{before}{secret}{after}");
             let masked = MASKER.with(|masker| masker.mask(&text).into_owned());

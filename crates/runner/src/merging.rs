@@ -1,26 +1,27 @@
-//! Three-way merging of texts by lines, and what a merge changed.
+//! Three-way merges of texts by lines, and what a merge changed.
 
 use std::ops::Range;
 
 use similar::{DiffOp, TextDiff, TextMerge};
 use tribunal_core::files::Hunk;
 
-/// Brings the change from `base` to `theirs` into `ours`. Err: the line of `ours` where both sides changed something.
+/// Applies the change from `base_text` to `their_text` to `our_text`. The error is the line of `our_text` where both sides
+/// changed something.
 /// A change that is already there is no conflict.
 pub(crate) fn three_way(base: &str, ours: &str, theirs: &str) -> Result<String, u32> {
     merged(base, ours, theirs).map_err(|conflicts| conflicts.first().map_or(1, |lines| lines.first))
 }
 
-/// Where both sides changed something, and what each has there.
+/// A place where both sides changed something, with the text of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conflict {
-    /// In `ours`, from 1.
+    /// The line in `our_text`, from 1.
     pub line: u32,
     pub ours: String,
     pub theirs: String,
 }
 
-/// The same. Err: the first place where both changed something.
+/// Merges in the same way. The error is the first place where both sides changed something.
 pub(crate) fn merge(base: &str, ours: &str, theirs: &str) -> Result<String, Conflict> {
     let merge = TextMerge::from_lines(base, ours, theirs);
     let part = |text: &str, lines: Range<usize>| -> String {
@@ -36,7 +37,7 @@ pub(crate) fn merge(base: &str, ours: &str, theirs: &str) -> Result<String, Conf
     }
 }
 
-/// Lines of a text, both ends included; they count from 1.
+/// Lines of a text, both ends included, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lines {
     pub first: u32,
@@ -46,23 +47,25 @@ pub struct Lines {
 impl Lines {
     fn of(range: Range<usize>) -> Lines {
         let first = range.start as u32 + 1;
+        // An empty range stands between two lines; it is reported as the line that follows.
         Lines { first, last: (range.end as u32).max(first) }
     }
 }
 
-/// The same. Err: all lines of `ours` where both sides changed something.
+/// Merges in the same way. The error has all lines of `our_text` where both sides changed something.
 pub(crate) fn merged(base: &str, ours: &str, theirs: &str) -> Result<String, Vec<Lines>> {
     let merge = TextMerge::from_lines(base, ours, theirs);
     let conflicts: Vec<Lines> = merge.conflicts().map(|region| Lines::of(region.ours_range())).collect();
     if conflicts.is_empty() { Ok(merge.to_string()) } else { Err(conflicts) }
 }
 
-/// Where lines of `new` stand in `old`; of those that are new there, what they replaced.
+/// Maps lines of `new_text` back to `old_text`; lines that are new there map to those they replaced.
 pub(crate) fn traced_back(lines: Lines, old: &str, new: &str) -> Lines {
     let diff = TextDiff::from_lines(old, new);
     let wanted = lines.first as usize - 1..lines.last as usize;
     let touched = diff.ops().iter().filter_map(|op| {
         let (old, new) = (op.old_range(), op.new_range());
+        // Only the overlap of this operation with the wanted lines counts.
         let (from, to) = (new.start.max(wanted.start), new.end.min(wanted.end));
         match op {
             _ if from >= to => None,
@@ -74,13 +77,13 @@ pub(crate) fn traced_back(lines: Lines, old: &str, new: &str) -> Lines {
     whole.map_or(lines, Lines::of)
 }
 
-/// Lines added and lines removed.
+/// Counts added and removed lines.
 pub(crate) fn counted(old: &str, new: &str) -> (u32, u32) {
     let hunks = hunks(old, new);
     (hunks.iter().map(|hunk| hunk.new_len).sum(), hunks.iter().map(|hunk| hunk.old_len).sum())
 }
 
-/// What changed, in line numbers of `old`.
+/// Returns what changed, in line numbers of `old_text`.
 pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     let diff = TextDiff::from_lines(old, new);
     let changed = diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
@@ -93,7 +96,7 @@ pub(crate) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
         .collect()
 }
 
-/// For people. The file may come or go; None: it is not there.
+/// Renders a patch for display and for `patch`. `None` stands for a file that does not exist on that side.
 pub(crate) fn patch(path: &str, old: Option<&str>, new: Option<&str>) -> String {
     let side = |side: &str, text: Option<&str>| match text {
         Some(_) => c_quoted(&format!("{side}/{path}")),
@@ -109,12 +112,12 @@ pub(crate) fn patch(path: &str, old: Option<&str>, new: Option<&str>) -> String 
     if !text.is_empty() {
         return text;
     }
-    // An empty file that comes or goes has no lines that could say so.
+    // An empty file that is created or deleted has no lines that could show it.
     let [a, b] = ["a", "b"].map(|side| c_quoted(&format!("{side}/{path}")));
     format!("diff --git {a} {b}\n{mode}\n")
 }
 
-/// A path as git writes and reads it: odd ones between quotes.
+/// Quotes a path as git does: unusual ones in quotes.
 pub(crate) fn c_quoted(path: &str) -> String {
     let odd = |c: char| c.is_ascii_control() || c == '"' || c == '\\';
     if !path.contains(odd) {
@@ -131,7 +134,7 @@ pub(crate) fn c_quoted(path: &str) -> String {
     quoted + "\""
 }
 
-/// The same for files that are not called the same, or were not there (`/dev/null`).
+/// Renders a diff of files with different names, or of one that did not exist (`/dev/null`).
 pub(crate) fn unified_as(old_name: &str, new_name: &str, old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new);
     diff.unified_diff().header(old_name, new_name).to_string()

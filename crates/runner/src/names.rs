@@ -6,10 +6,12 @@ use tribunal_core::ids::{Hash, RunId};
 
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 
-/// `prd-k3f9`: what it is about, and four characters that no other one here has.
+/// Returns a name such as `prd-k3f9`: the slug, and four characters that make it unique in this project.
 pub(crate) fn fresh(slug: &str, taken: &[RunId]) -> RunId {
+    // Names are typed on command lines, so they stay short.
     let mut slug: String = slug.chars().take(24).collect();
     slug.truncate(slug.trim_end_matches('-').len());
+    // A collision is unlikely, and a new salt gives a new name.
     for salt in 0_u32.. {
         let seed = format!("{:?} {} {salt}", SystemTime::now(), std::process::id());
         let hash = Hash::of(seed.as_bytes());

@@ -1,6 +1,6 @@
-//! Parking: a file of the person's is kept as it is before something else is put in its place.
+//! Parking: a file of the user is stored as it is before it is replaced.
 //!
-//! Nothing is ever written over here, and nothing goes but with its run (`gc`).
+//! Parked files are never overwritten, and are removed only together with their run (`gc`).
 
 use std::{
     fs, io,
@@ -11,7 +11,7 @@ use tribunal_core::ids::RunId;
 
 use crate::{files::write_privately, project::Project};
 
-/// Keeps the bytes of the file at `path`, durable when it returns. Where, relative to the project's root.
+/// Stores the content of the file at `relative_path`, durable on return. Returns where, relative to the project's root.
 pub(crate) fn park_file(project: &Project, run: &RunId, path: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     let folder = project.parked(run);
     if let Some(there) = project.leads_out(&folder) {
@@ -19,6 +19,7 @@ pub(crate) fn park_file(project: &Project, run: &RunId, path: &str, bytes: &[u8]
     }
     let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
     let mut number = 1;
+    // Files of several directories may have the same name, so a number makes them unique.
     let parked = loop {
         let path = folder.join(format!("{number}-{name}"));
         if fs::symlink_metadata(&path).is_err() {

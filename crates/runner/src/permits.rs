@@ -1,10 +1,10 @@
-//! Who may start an agent now: so many at a time in this process, given out in turn between its runs.
+//! Decides who may start an agent: a limited number at a time in this process, shared fairly between its runs.
 //!
-//! Every run stands in a lane of its own. Whoever comes first in a lane is served first, and the lanes take turns, so that a
-//! run with many tasks cannot starve another. A permit that nobody takes any more goes on to the next by itself: it is
-//! given back where it is dropped, also when the one who waited for it is gone.
+//! Every run has its own lane. Within a lane the first to come is served first, and the lanes take turns, so that a run with
+//! many tasks cannot starve another. A permit returns when it is dropped, also if the task that waited for it is gone, and
+//! then goes to the next one in line.
 //!
-//! Checks need none: a landing must not wait for agents.
+//! Checks need no permit: a landing must not wait for agents.
 
 use std::{
     collections::VecDeque,
@@ -14,28 +14,28 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// What all runs of a process share. Its clones are the same permits.
+/// The permits that all runs of a process share. All clones are the same permits.
 #[derive(Clone, Debug)]
 pub(crate) struct Permits(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// As long as there is one, nobody waits.
+    /// The number of free permits; while it is not zero, no task waits.
     free: usize,
-    /// In the order in which they were opened. A lane that was closed is empty and stays: there are as many as runs.
+    /// The lanes in the order in which they were opened. A closed lane is empty and stays, since there are only as many as runs.
     lanes: Vec<VecDeque<oneshot::Sender<Permit>>>,
     /// The lane that was served last.
     last: usize,
 }
 
-/// Where one run's tasks wait.
+/// The queue in which one run's tasks wait.
 #[derive(Debug)]
 pub(crate) struct Lane {
     permits: Permits,
     number: usize,
 }
 
-/// One agent may be at work. Given back when it is dropped.
+/// Allows one agent to work. Returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit(Option<Permits>);
 
@@ -62,7 +62,8 @@ impl Permits {
                     state.last = lane;
                     return;
                 }
-                // Whoever waited is gone, and that was not its lane's turn. Dropped here it would be given back twice.
+                // The task that waited is gone, which does not count as its lane's turn. The permit is emptied, since dropping it
+                // as it is would return it twice.
                 Err(mut unwanted) => drop(unwanted.0.take()),
             }
         }
@@ -71,7 +72,7 @@ impl Permits {
 }
 
 impl State {
-    /// The first one in the next lane that has somebody; the lane served last comes last.
+    /// Returns the first waiter of the next lane that has one; the lane that was served last comes last.
     fn next(&mut self) -> Option<(usize, oneshot::Sender<Permit>)> {
         let lanes = self.lanes.len();
         (1..=lanes)
@@ -81,10 +82,11 @@ impl State {
 }
 
 impl Lane {
-    /// Waits for its turn. Dropped on the way, it leaves the lane.
+    /// Waits for a permit. A task that is dropped meanwhile leaves the lane.
     pub async fn permit(&self) -> Permit {
         let waiting = {
             let mut state = self.permits.state();
+            // A free permit is never left unused while a task waits, so taking it at once skips no waiter.
             if state.free > 0 {
                 state.free -= 1;
                 state.last = self.number;
@@ -94,11 +96,11 @@ impl Lane {
             state.lanes[self.number].push_back(waiter);
             waiting
         };
-        // Waiters stay in their lane until they are served, and every one that waits holds the permits.
+        // Waiters stay in their lane until they are served, and every one that waits keeps the permits alive.
         waiting.await.unwrap_or(Permit(None))
     }
 
-    /// How many wait here.
+    /// Counts the tasks that wait in this lane.
     pub fn waiting(&self) -> usize {
         self.permits.state().lanes[self.number].iter().filter(|waiter| !waiter.is_closed()).count()
     }
@@ -132,11 +134,11 @@ mod tests {
         Ask {
             run: usize,
         },
-        /// Somebody's work is done.
+        /// An agent has finished.
         GiveBack {
             nth: usize,
         },
-        /// Somebody who waits is stopped; they may have been served and not know it yet.
+        /// A waiting task is cancelled; it may have been served without knowing it yet.
         Leave {
             nth: usize,
         },
@@ -151,7 +153,7 @@ mod tests {
         proptest::collection::vec(step, 0..120)
     }
 
-    /// All who want a permit, in the order in which they came, and who has one.
+    /// All tasks that want a permit, in order of arrival, and all that have one.
     struct Desk {
         permits: Permits,
         lanes: Vec<Arc<Lane>>,
@@ -176,7 +178,7 @@ mod tests {
             }
         }
 
-        /// True: served at once.
+        /// Returns whether the permit was granted immediately.
         fn come(&mut self, run: usize) -> bool {
             let lane = self.lanes[run].clone();
             let mut waiting: Waiting = Box::pin(async move { lane.permit().await });
@@ -201,7 +203,7 @@ mod tests {
             }
         }
 
-        /// Lets those who were served know it. At most one was, if this is done after every step.
+        /// Delivers permits to waiting tasks. At most one was served if this is called after every step.
         fn notice(&mut self) {
             let waited: Vec<usize> = self.queue.iter().map(|(run, _)| *run).collect();
             let served: Vec<usize> = (0..self.queue.len())
@@ -251,7 +253,7 @@ mod tests {
                 let waiting: usize = desk.lanes.iter().map(|lane| lane.waiting()).sum();
                 prop_assert_eq!(waiting, desk.queue.len());
             }
-            // One comes back, one is served, until nobody waits.
+            // One permit returns and one task is served, until none waits.
             for _ in 0..desk.queue.len() {
                 let waited = desk.queue.len();
                 desk.give_back(0);
@@ -302,7 +304,7 @@ mod tests {
         for run in [0, 0, 1, 1] {
             desk.ask(run);
         }
-        // The first of run 1.
+        // The first task of run 1.
         desk.leave(1);
         desk.give_back(0);
         desk.notice();

@@ -1,8 +1,8 @@
-//! How often clients of vendors may be asked in an hour, by all runs of a person on this machine together.
+//! Limits how often clients of vendors may be called in an hour, by all runs of a user on this machine together.
 //!
-//! Whoever comes books the next free moment in a file that outlives every process: who came first is served first, and a
-//! window that was used up before a restart is still used up after it. A moment that was booked and not used is lost for an
-//! hour; that is less than asking once too often. What a provider itself allows is not known here.
+//! Every call books the next free time in a file that outlives every process, so calls are served in order, and a used-up window
+//! is still used up after a restart. A time that was booked and not used is lost for an hour; that is better than one call too
+//! many. The provider's own limits are not known here.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -16,20 +16,21 @@ const HOUR_MS: u64 = 3_600_000;
 
 #[derive(Clone, Debug)]
 pub struct Rate {
-    /// Outside of every project.
+    /// The state file, outside of every project.
     pub file: PathBuf,
     pub per_hour: NonZeroUsize,
 }
 
 impl Rate {
-    /// Wall time at which one more call may start, booked for the one who asks.
+    /// Books one more call and returns the wall time at which it may start.
     pub(crate) fn book(&self, now_ms: u64) -> io::Result<u64> {
         let mut file = self.open()?;
-        // Held for as long as it takes to write a few numbers.
+        // Held only for as long as it takes to write a few numbers.
         file.lock()?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
+        // Lines that are not numbers are dropped: a damaged file must not block all calls.
         let mut booked: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
         let at = next(&mut booked, self.per_hour.get(), now_ms);
         let text: String = booked.iter().map(|at| format!("{at}\n")).collect();
@@ -49,9 +50,10 @@ impl Rate {
 
 fn next(booked: &mut Vec<u64>, per_hour: usize, now_ms: u64) -> u64 {
     booked.retain(|at| at.saturating_add(HOUR_MS) > now_ms);
-    // So many cannot have booked farther ahead than that: the clock was set back.
+    // With this many bookings none can be farther ahead: the clock must have been set back.
     let hours = (booked.len() / per_hour + 1) as u64;
     booked.retain(|at| *at <= now_ms.saturating_add(hours.saturating_mul(HOUR_MS)));
+    // The call that was booked `per_hour` calls ago has to be an hour old before the next one may start.
     booked.sort_unstable();
     let free = booked.len().checked_sub(per_hour).map_or(now_ms, |at| booked[at] + HOUR_MS);
     let at = free.max(now_ms);
@@ -77,7 +79,7 @@ mod tests {
         let rate = rate(&folder, 2);
         let at = |now| rate.book(now).unwrap();
         assert_eq!((at(1_000), at(2_000)), (1_000, 2_000));
-        // Those who wait are served in the order in which they came, also by another process.
+        // Waiting calls are served in the order in which they came, also across processes.
         assert_eq!((at(3_000), at(3_000)), (1_000 + HOUR_MS, 2_000 + HOUR_MS));
         assert_eq!(at(3_000), 1_000 + 2 * HOUR_MS);
         assert_eq!(at(9 * HOUR_MS), 9 * HOUR_MS, "long after, nothing is left of it");

@@ -1,10 +1,10 @@
-//! What git is given of a run's landings: a chain of commits on `refs/tribunal/RUN`, to look at and to take from with plain git.
+//! Records landings in git: a chain of commits on `refs/tribunal/RUN`, for use with plain git.
 //!
-//! Before each landing that finds its files otherwise than the chain has them stands a commit with the files as they were; so
-//! a landing's own commit has what the landing did, and nothing else. The commits hold only files that landings touched.
+//! If a landing finds its files in another state than the chain has them, a commit with that state comes first, so that the
+//! landing's own commit has exactly what the landing did. The commits contain only files that landings touched.
 //!
-//! Best effort, and never the truth: that is the checkpoints. Neither HEAD, branches, index, stash nor reflogs are touched,
-//! and no hook runs. What git ignores is not given to it.
+//! This is best effort and never the source of truth: that is the checkpoints. Neither HEAD, branches, index, stash nor reflogs
+//! are touched, and no hook runs. Ignored files are left out.
 
 use std::{
     collections::BTreeMap,
@@ -28,17 +28,18 @@ use crate::{
     project::Project,
 };
 
-/// Who the commits are by.
+/// The author of the commits.
 const COMMITTER: &str = "Tribunal <tribunal@localhost>";
-/// Which landing a commit is.
+/// The trailer that names the landing of a commit.
 const TRAILER: &str = "Tribunal-Landing: ";
 
-/// Gives a landing to git, once; where there is no git, nothing happens.
+/// Records a landing in git, once. Does nothing where there is no git.
 pub(crate) fn record(project: &Project, run: &RunId, at: &At, changes: &[Change]) -> io::Result<()> {
     let Some(reference) = name(run) else { return Ok(()) };
     let Some(prefix) = prefix(project)? else { return Ok(()) };
     let changes = given(project, &net(changes))?;
     let chain = Chain::read(project, &reference, &prefix, &changes)?;
+    // The last commit names its landing, so a repeated call after a crash adds nothing.
     if changes.is_empty() || chain.has(at) {
         return Ok(());
     }
@@ -46,9 +47,10 @@ pub(crate) fn record(project: &Project, run: &RunId, at: &At, changes: &[Change]
     let commits = Commits { project, reference: &reference, prefix: &prefix, modes };
     let mut stream = Vec::new();
     writeln!(stream, "feature done")?;
+    // Only files whose state differs from the chain need the extra commit.
     let before = changes.iter().filter(|change| chain.files.get(&change.path) != Some(&change.before));
     let before: Vec<Side> = before.map(|change| (change.path.as_str(), change.before.as_deref())).collect();
-    // Only the first of this stream is told what it comes after; the next one comes after it.
+    // Only the first commit of the stream names its parent; the next one follows it.
     let mut from = chain.exists.then_some(reference.as_str());
     if !chain.exists || !before.is_empty() {
         commits.write(&mut stream, &format!("The files before {}\n", at.by), from.take(), &before)?;
@@ -58,7 +60,7 @@ pub(crate) fn record(project: &Project, run: &RunId, at: &At, changes: &[Change]
     commits.write(&mut stream, &message(project, run, at), from, &after)?;
     writeln!(stream, "done")?;
     let mut import = git(project.root());
-    // Git keeps no reflog of such a reference unless it was told to keep them of all.
+    // Git writes no reflog for such a reference, unless it was configured to write one for all.
     import.args([
         "-c",
         "core.logAllRefUpdates=false",
@@ -70,7 +72,7 @@ pub(crate) fn record(project: &Project, run: &RunId, at: &At, changes: &[Change]
     fed(project, import, &stream).map(|_| ())
 }
 
-/// The reference goes with its run.
+/// Deletes the reference of a run that is removed.
 pub(crate) fn forget(project: &Project, run: &RunId) -> io::Result<()> {
     match reference(project, run) {
         Some(reference) => asked(git(project.root()).args(["update-ref", "-d", &reference])).map(|_| ()),
@@ -78,24 +80,25 @@ pub(crate) fn forget(project: &Project, run: &RunId) -> io::Result<()> {
     }
 }
 
-/// `F1, F4`.
+/// Joins finding ids: `F1, F4`.
 pub fn listed(findings: &[FindingId]) -> String {
     findings.iter().map(FindingId::to_string).collect::<Vec<String>>().join(", ")
 }
 
-/// What the run's landings can be seen under, if git was given any.
+/// Returns the reference with the run's landings, if git has one.
 pub fn reference(project: &Project, run: &RunId) -> Option<String> {
     let reference = name(run)?;
     let found = asked(git(project.root()).args(["rev-parse", "--verify", "--quiet", &reference]));
     found.is_ok().then_some(reference)
 }
 
-/// A file's path, and how it reads. None: it is not there.
+/// A file's path and its text; `None` if it does not exist.
 type Side<'a> = (&'a str, Option<&'a str>);
 
-/// What several tries came to, file by file.
+/// Combines several attempts into one change per file.
 fn net(changes: &[Change]) -> Vec<Change> {
     let mut net: BTreeMap<&str, Change> = BTreeMap::new();
+    // The first attempt has the original text, the last one what landed.
     for change in changes.iter().filter(|change| change.before != change.after) {
         let known = net.entry(&change.path).or_insert_with(|| change.clone());
         known.after.clone_from(&change.after);
@@ -103,19 +106,19 @@ fn net(changes: &[Change]) -> Vec<Change> {
     net.into_values().collect()
 }
 
-/// None: no reference can be called so.
+/// Returns the name of the reference, or `None` if the run's name cannot be part of one.
 fn name(run: &RunId) -> Option<String> {
     let run = run.as_str();
     let fits = !run.is_empty() && run.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_');
     fits.then(|| format!("refs/tribunal/{run}"))
 }
 
-/// A commit in the making knows all of this.
+/// Everything that is needed to write a commit.
 struct Commits<'a> {
     project: &'a Project,
     reference: &'a str,
     prefix: &'a str,
-    /// Of files that the landing deleted.
+    /// The permissions of files that the landing deleted.
     modes: BTreeMap<String, u32>,
 }
 
@@ -130,6 +133,7 @@ impl Commits<'_> {
         let reference = self.reference;
         writeln!(stream, "commit {reference}\ncommitter {COMMITTER} now")?;
         writeln!(stream, "data {}\n{message}", message.len())?;
+        // `^0` makes fast-import resolve the existing reference instead of the commit it is about to create.
         if let Some(from) = from {
             writeln!(stream, "from {from}^0")?;
         }
@@ -158,16 +162,16 @@ impl Commits<'_> {
 #[derive(Default)]
 struct Chain {
     exists: bool,
-    /// What its last commit says.
+    /// The message of its last commit.
     message: String,
-    /// Of the files of a landing, those that are in it or known not to be.
+    /// Those files of a landing that are in the chain, or known not to be.
     files: BTreeMap<String, Option<String>>,
 }
 
 impl Chain {
     fn read(project: &Project, reference: &str, prefix: &str, changes: &[Change]) -> io::Result<Chain> {
         let mut wanted = format!("{reference}\n");
-        // A name of two lines cannot be asked for.
+        // The query has one name per line, so a path with a line break cannot be asked for.
         let known: Vec<&Change> = changes.iter().filter(|change| !change.path.contains('\n')).collect();
         for change in &known {
             wanted.push_str(&format!("{reference}:{prefix}{}\n", change.path));
@@ -177,6 +181,7 @@ impl Chain {
         let output = fed(project, command, wanted.as_bytes())?;
         let mut rest = output.stdout.as_slice();
         let mut chain = Chain::default();
+        // A missing reference answers the first query with "missing": the chain does not exist yet.
         let Some(commit) = object(&mut rest) else { return Ok(chain) };
         chain.exists = true;
         chain.message = String::from_utf8_lossy(commit).into_owned();
@@ -193,12 +198,13 @@ impl Chain {
     }
 }
 
-/// The next object of `cat-file --batch`: a line with its size, then its bytes. None: it is missing, or is none.
+/// Takes the next object from the output of `cat-file --batch`: a line with its size, then its bytes. `None` if it is missing.
 fn object<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let (line, behind) = (&rest[..end], &rest[end + 1..]);
     *rest = behind;
     let line = std::str::from_utf8(line).ok()?;
+    // The header is read from its end, since the queried name before it may contain spaces.
     let mut words = line.rsplit(' ');
     let size: usize = words.next()?.parse().ok()?;
     let kind = words.next()?;
@@ -217,7 +223,7 @@ fn message(project: &Project, run: &RunId, at: &At) -> String {
     format!("Landing {}\n\n{meant}{}\n", at.by, trailer(at))
 }
 
-/// What the landing's fixer was given.
+/// Returns the findings that the landing's fixer was assigned.
 fn findings(project: &Project, run: &RunId, at: &At) -> Vec<FindingId> {
     let store = Store::open_read_only(&project.home());
     let entries = store.and_then(|store| store.entries_to_go_on(run)).unwrap_or_default();
@@ -230,7 +236,7 @@ fn findings(project: &Project, run: &RunId, at: &At) -> Vec<FindingId> {
     task.map(|task| task.brief.assigned.iter().map(|it| it.id).collect()).unwrap_or_default()
 }
 
-/// Where the project is in its repository: empty, or `folder/`. None: it is in none.
+/// Returns the project's path within its repository: empty, or `folder/`. `None` if there is no repository.
 fn prefix(project: &Project) -> io::Result<Option<String>> {
     let output = git(project.root()).args(["rev-parse", "--show-prefix"]).output();
     match output {
@@ -244,15 +250,15 @@ fn prefix(project: &Project) -> io::Result<Option<String>> {
     }
 }
 
-/// What git may have: what it does not ignore.
+/// Removes changes of files that git ignores.
 fn given(project: &Project, changes: &[Change]) -> io::Result<Vec<Change>> {
     let mut command = git(project.root());
     command.args(["check-ignore", "--stdin", "-z"]);
-    // A name that begins so is nothing but a name.
+    // The prefix makes sure that git takes the name literally, even if it starts with a colon.
     let name = |change: &Change| format!("./{}", change.path);
     let names: String = changes.iter().map(|change| name(change) + "\0").collect();
     let output = run(project, command, names.as_bytes())?;
-    // Exit code 1: it ignores none of them.
+    // Exit code 1 means that git ignores none of them.
     if !matches!(output.status.code(), Some(0 | 1)) {
         return Err(failed(&output));
     }
@@ -260,7 +266,7 @@ fn given(project: &Project, changes: &[Change]) -> io::Result<Vec<Change>> {
     Ok(changes.iter().filter(|change| !ignored.contains(&name(change).as_bytes())).cloned().collect())
 }
 
-/// As `fast-import` wants it: between quotes wherever it could be taken for something else.
+/// Quotes a path for `fast-import` wherever it could be misread.
 fn quoted(path: &str) -> String {
     let quoted = c_quoted(path);
     if quoted.starts_with('"') || !path.starts_with(' ') { quoted } else { format!("\"{quoted}\"") }
@@ -282,7 +288,7 @@ fn fed(project: &Project, command: Command, bytes: &[u8]) -> io::Result<Output> 
     if output.status.success() { Ok(output) } else { Err(failed(&output)) }
 }
 
-/// From a file without a name, so that neither side waits for the other.
+/// Runs git with input from an unnamed file, so that neither side waits for the other.
 fn run(project: &Project, mut command: Command, bytes: &[u8]) -> io::Result<Output> {
     let mut input = tempfile::tempfile_in(project.home())?;
     input.write_all(bytes)?;
@@ -302,7 +308,7 @@ mod tests {
 
     use super::*;
 
-    /// A person's repository with one commit, something staged, something stashed, and hooks that tell on whoever runs them.
+    /// A user's repository with one commit, something staged, something stashed, and hooks that leave a trace when they run.
     struct Person {
         folder: tempfile::TempDir,
     }
@@ -365,7 +371,7 @@ mod tests {
             project
         }
 
-        /// All that git keeps, except for objects and what is ours.
+        /// Returns everything in the git directory, except for objects and our own refs.
         fn repository(&self) -> BTreeMap<PathBuf, Vec<u8>> {
             let (mut found, mut folders) = (BTreeMap::new(), vec![self.root().join(".git")]);
             while let Some(folder) = folders.pop() {
@@ -410,7 +416,7 @@ mod tests {
             change("src/old.rs", Some("old\n"), None),
         ];
         record(&project, &run(), &at(1), &first).unwrap();
-        // Somebody writes before the next one, which comes to a file that no landing has touched yet.
+        // The user edits a file before the next landing, which also touches a file that no landing has touched yet.
         let second =
             [change("a.md", Some("2\nmine\n"), Some("3\nmine\n")), change("b.md", Some("b\n"), Some("B\n"))];
         record(&project, &run(), &at(2), &second).unwrap();

@@ -75,23 +75,23 @@ pub enum RunError {
     Host { run: RunId, cause: HostError },
 }
 
-/// What a killed process left is given this long to be gone: the grace of its agents, and a little.
+/// The time that the processes of a killed run get to end: the grace period of its agents, and a little more.
 const PATIENCE: Duration = Duration::from_secs(GRACE.as_secs() + 5);
 
-/// Everything a run needs from the outside.
+/// Everything a run needs from outside.
 #[derive(Clone, Debug)]
 pub struct Runner {
     pub project: Project,
     pub masker: Masker,
     pub at: Whereabouts,
-    /// Version and build of this program, for the journal.
+    /// The version and build of this program, for the journal.
     pub build: String,
-    /// The program that keeps agents' processes: our own, where there are keepers.
+    /// The program that supervises agent processes: our own binary, where keepers are supported.
     pub keeper: Option<PathBuf>,
     pub stop: watch::Receiver<Stop>,
-    /// With the other runs of this process.
+    /// The state that this run shares with the other runs of this process.
     pub shared: Shared,
-    /// The session that repairs what is found, if one is to.
+    /// The session that repairs the findings, if a session does that.
     pub binding: Option<Bound>,
 }
 
@@ -99,29 +99,32 @@ pub struct Runner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     Free,
-    /// This process works on it.
+    /// This process works on the run.
     By(Identity),
-    /// Who worked on it is dead; its keepers are still ending its agents.
+    /// The process that worked on the run is dead; its keepers are still ending its agents.
     Ending,
-    /// Somebody who did not say who.
+    /// The holder did not record its process.
     Unknown,
 }
 
 impl Runner {
-    /// Starts a run and takes it to its end. `sink` sees every entry as soon as it is durable.
+    /// Starts a run and drives it to its end. `update_sink` receives every entry as soon as it is durable.
     pub async fn start(
         &self,
         settings: Settings,
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(RunId, Ending), RunError> {
+        // All refusals come before the first write, so a refused start leaves nothing behind.
         self.refuse_secrets(&settings)?;
         self.stay_inside(&settings)?;
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
         let run = names::fresh(&settings.subject.slug(), &store.runs()?);
+        // Files of killed processes are removed under no lock: their names carry the identity of the process that made them.
         self.sweep(&run, &settings);
         self.sweep_copies(&store);
         let locks = self.lock(&run, &settings, &home, sink).await?;
+        // Stray processes are ended only after the locks are held: before that they might belong to a living run.
         self.sweep_strays(&run, sink);
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &[]);
         let bound = self.rebind(&settings)?;
@@ -144,7 +147,7 @@ impl Runner {
         self.drive(run, journal, entries, locks, sink).await
     }
 
-    /// Goes on with a run that parked or died, with the settings it has or with changed ones.
+    /// Continues a run that parked or crashed, with its own settings or with changed ones.
     pub async fn resume(
         &self,
         run: &RunId,
@@ -154,20 +157,22 @@ impl Runner {
         self.refuse_way_out(".tribunal")?;
         let home = self.open_home()?;
         let store = Store::open(&self.project.home())?;
+        // The first look happens without the lock and only finds out whether the run can be resumed at all.
         let entries = store.entries_to_go_on(run)?;
         let view = RunView::of(&entries);
         let settings = check_resumable(run, &entries, &view)?;
         self.stay_inside(&settings)?;
         if let Some(path) = settings.subject.path().filter(|path| self.project.root().join(path).exists()) {
-            // The journal may have come with a clone; a subject that is only missing is told by the run itself.
+            // The journal may have come with a clone. A subject that is only missing is reported by the run itself.
             subject::stays_inside(self.project.root(), path)?;
         }
         let locks = self.lock(run, &settings, &home, sink).await?;
-        // Somebody else may have taken it further between the look and the lock.
+        // Another process may have continued the run between the first look and the lock.
         let entries = store.entries_to_go_on(run)?;
         let view = RunView::of(&entries);
         check_resumable(run, &entries, &view)?;
         if let Some(changed) = &changed {
+            // Changed settings must not contradict what the journal replays, so they are tried out before they are recorded.
             self.refuse_secrets(changed)?;
             host::check_settings(changed, &entries)
                 .map_err(|cause| RunError::SettingsDoNotFit { run: run.clone(), cause })?;
@@ -177,6 +182,7 @@ impl Runner {
         let life = view.lives + 1;
         let mut journal = Journal::new(store, run.clone(), self.masker.clone(), &entries);
         let resumed = Draft { id: format!("run_resumed:{life}"), event: Event::RunResumed { life } };
+        // Screens draw the past first, so that a resumed run looks like one that never stopped.
         for entry in &entries {
             sink(Seen::Past(entry));
         }
@@ -193,17 +199,18 @@ impl Runner {
         self.drive(run.clone(), journal, entries, locks, sink).await
     }
 
-    /// Whether some process works on the run right now.
+    /// Whether a process works on the run right now.
     pub fn is_live(project: &Project, run: &RunId) -> bool {
         Runner::process_of(project, run).is_some()
     }
 
-    /// The process that works on the run.
+    /// Returns the process that works on the run.
     pub fn process_of(project: &Project, run: &RunId) -> Option<Identity> {
+        // A lock without a living holder is held by keepers, which do not work on the run.
         locks::holder(&project.locks(), &run_lock(run))?.process
     }
 
-    /// Who holds the run right now.
+    /// Returns what holds the run right now.
     pub fn hold(project: &Project, run: &RunId) -> Hold {
         let (locks, what) = (project.locks(), run_lock(run));
         if !locks::is_held(&locks, &what) {
@@ -215,7 +222,7 @@ impl Runner {
         }
     }
 
-    /// Returns when no process of the run is left; false: some still were when the patience ended.
+    /// Waits until no process of the run is left; returns false if some are still there after the patience has ended.
     pub fn wait_until_gone(project: &Project, run: &RunId) -> bool {
         locks::wait_until_free(&project.locks(), &run_lock(run), PATIENCE)
     }
@@ -228,6 +235,7 @@ impl Runner {
         locks: [Lock; 2],
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(RunId, Ending), RunError> {
+        // The recorded settings count, which may differ from those of the caller after a resume.
         let Some(settings) = journal.view().settings.clone() else {
             return Err(RunError::NoRun { run });
         };
@@ -264,18 +272,20 @@ impl Runner {
             lost: HashMap::new(),
             answered_at_once: false,
         };
+        // The host returns when the run has ended or parked, never before its effects are recorded.
         let ending = host.drive(entries).await.map_err(|cause| RunError::Host { run: run.clone(), cause })?;
+        // The state file of a session is only a view, so it is refreshed once the journal is complete.
         session::refresh(&self.project, journal.view());
         if matches!(journal.view().phase, Phase::Finished(_)) {
-            // Nothing refers to the copies any more.
+            // No effect refers to the workspaces of a finished run.
             let work = self.project.work(&run);
             let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(work)).await;
         }
         Ok((run, ending))
     }
 
-    /// Settings are pinned in the journal, and the journal is masked: a command line with a secret in it would come back
-    /// broken.
+    /// Refuses settings that contain a secret. They are pinned in the journal, and the journal is masked, so a command line with
+    /// a secret would come back broken.
     fn refuse_secrets(&self, settings: &Settings) -> Result<(), RunError> {
         let unwritable = |cause| RunError::Store(StoreError::Unwritable(cause));
         let mut value = serde_json::to_value(settings).map_err(unwritable)?;
@@ -285,7 +295,7 @@ impl Runner {
         Err(RunError::SecretInSettings { place: masked_string(&value).unwrap_or_default() })
     }
 
-    /// What we write stays in the project, whatever links a clone may contain.
+    /// Refuses to start if a link in the project would lead our own files out of it.
     fn stay_inside(&self, settings: &Settings) -> Result<(), RunError> {
         for folder in [
             "",
@@ -313,16 +323,17 @@ impl Runner {
         }
     }
 
-    /// Files of decisions in which somebody wrote what is no answer.
+    /// Lists the decision files in which the user wrote something that is not a valid answer.
     pub fn unusable_answers(project: &Project, view: &RunView) -> Vec<String> {
         let (Some(run), Some(settings)) = (&view.run, &view.settings) else { return Vec::new() };
         let open: Vec<Decision> = view.waiting().cloned().collect();
         unusable_answers(project, settings, run, &open)
     }
 
-    /// Copies of runs that had ended when they were killed.
+    /// Removes the workspaces of runs that had finished when their process was killed.
     fn sweep_copies(&self, store: &Store) {
         let work = self.project.home().join("work");
+        // A link in place of the directory could lead to files that are not ours.
         if self.project.leads_out(&work).is_some() {
             return;
         }
@@ -338,20 +349,20 @@ impl Runner {
         }
     }
 
-    /// What a killed life of this run may have left beside the person's files.
+    /// Removes temporary files that a killed process of this run left beside the user's files.
     fn sweep(&self, run: &RunId, settings: &Settings) {
         for folder in files::places(&self.project, run, settings) {
             files::sweep(&folder);
         }
     }
 
-    /// Processes of runs that nobody works on any more: they and their keepers' parents were killed.
+    /// Ends processes of runs that no process works on any more, because their keepers and those keepers' parents were killed.
     fn sweep_strays(&self, run: &RunId, sink: &mut dyn FnMut(Seen<'_>)) {
         let locks = self.project.locks();
         let own = self.mark(run);
         let here = self.mark_of_project();
         let swept = sweep_strays(|mark| match mark.strip_prefix(&here) {
-            // We hold its lock, and have started nothing yet.
+            // This process holds the run's lock and has started nothing yet.
             Some(_) if mark.starts_with(&own) => true,
             Some(other) => {
                 let other = other.split('/').next().unwrap_or_default();
@@ -364,13 +375,14 @@ impl Runner {
         }
     }
 
-    /// Marks the processes of one run of one project; what stands behind it tells its tasks apart.
+    /// Returns the mark of the processes of one run of one project; what follows the mark tells its tasks apart.
     fn mark(&self, run: &RunId) -> String {
         format!("{}{run}/", self.mark_of_project())
     }
 
     fn mark_of_project(&self) -> String {
         let home = self.project.home();
+        // The same project can be reached through links; its processes must have the same mark either way.
         let home = home.canonicalize().unwrap_or(home);
         format!("{}/", Hash::of(home.as_os_str().as_encoded_bytes()).short())
     }
@@ -390,6 +402,7 @@ impl Runner {
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<[Lock; 2], RunError> {
         let failed = |cause| RunError::Project { project: locks.to_path_buf(), cause };
+        // The run's lock comes first, so that a run that is being worked on is reported as that and not as a busy subject.
         let own = self.take(locks, run_lock(run), run, sink).await.map_err(|locked| match locked {
             Locked::By(_) => RunError::RunBusy { run: run.clone() },
             Locked::Failed(cause) => failed(cause),
@@ -410,7 +423,7 @@ impl Runner {
         sink: &mut dyn FnMut(Seen<'_>),
     ) -> Result<Lock, Locked> {
         match take_aside(locks, &what, run, sink).await {
-            // Its process is dead and its keepers do not end: somebody has stopped them.
+            // The holder is dead and its keepers do not end, because they were stopped. They are ended by their mark.
             Err(Locked::By(holder)) if holder.is_dead() => {
                 let left = self.mark(&holder.run);
                 sweep_strays(|mark| mark.starts_with(&left));
@@ -421,7 +434,7 @@ impl Runner {
     }
 }
 
-/// Takes a lock on a thread of its own: other runs of this process go on while it is waited for.
+/// Takes a lock on a separate thread, so that other runs of this process go on meanwhile.
 async fn take_aside(
     locks: &Path,
     what: &str,
@@ -455,12 +468,12 @@ fn masked_string(value: &serde_json::Value) -> Option<String> {
     }
 }
 
-/// What is locked while a run is worked on.
+/// Names the lock that is held while a process works on a run.
 pub(crate) fn run_lock(run: &RunId) -> String {
     format!("run {run}")
 }
 
-/// What is locked while anybody works on the run's subject.
+/// Names the lock that is held while any run works on the subject.
 pub(crate) fn subject_lock(settings: &Settings) -> String {
     let subject = &settings.subject;
     format!("subject {}", subject.path().map_or_else(|| subject.title(), String::from))
@@ -471,6 +484,7 @@ fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Set
     else {
         return Err(RunError::NoRun { run: run.clone() });
     };
+    // An unknown entry was written by a newer build; ignoring it could repeat what it records.
     if let Some(unknown) = entries.iter().find(|entry| entry.event == Event::Unknown) {
         return Err(RunError::UnknownEntry { run: run.clone(), seq: unknown.seq });
     }
@@ -485,6 +499,6 @@ fn check_resumable(run: &RunId, entries: &[Entry], view: &RunView) -> Result<Set
         let outcome = summary.outcome.map_or("", |outcome| outcome.as_str()).to_string();
         return Err(RunError::Ended { run: run.clone(), outcome });
     }
-    // As they are now: they may have been changed on the way.
+    // The latest settings count: they may have been changed by an earlier resume.
     Ok(view.settings.clone().unwrap_or_else(|| settings.clone()))
 }

@@ -1,7 +1,7 @@
-//! A project's folder as the readers of BMAD's files see it: paths from the root, texts, names. Nothing is followed out of the
-//! project, nothing is waited for, and a file longer than any of BMAD's is not taken into memory.
+//! A project's directory as the readers of BMAD's files see it: paths from the root, texts, names. Nothing outside the project
+//! is read, no read blocks, and a file longer than any of BMAD's is not loaded into memory.
 //!
-//! What the texts mean is `bmad`'s; writing them is [`crate::board`]'s and the landings'.
+//! `bmad` interprets the texts; [`crate::locked_edit`] and the landings write them.
 
 use std::{
     fs, io,
@@ -19,7 +19,7 @@ pub const MOST_BYTES: u64 = 16 * 1024 * 1024;
 #[derive(Clone, Debug)]
 pub struct Folder {
     project: Project,
-    /// Where the root really is.
+    /// The root with all links resolved.
     root: PathBuf,
 }
 
@@ -33,7 +33,7 @@ impl Folder {
         self.root.join(path)
     }
 
-    /// Where a path leads to, if that is out of the project. Links, and `..` as well.
+    /// Returns where a path leads, if that is outside the project, because of links or of `..`.
     fn leads_out(&self, path: &Path) -> Option<String> {
         self.project.leads_out(path).map(|there| there.display().to_string())
     }
@@ -43,6 +43,7 @@ impl Shelf for Folder {
     fn read(&self, path: &str) -> Result<Option<String>, Unreadable> {
         let path = self.path(path);
         let refused = |cause: io::Error| Unreadable::Refused { cause: cause.to_string() };
+        // A link is not followed here: a dangling one exists and must not count as a missing file.
         match fs::symlink_metadata(&path) {
             Err(cause) if is_absence(&cause) => return Ok(None),
             Err(cause) => return Err(refused(cause)),
@@ -55,7 +56,7 @@ impl Shelf for Folder {
         if meta.is_dir() {
             return Ok(None);
         }
-        // A pipe would be waited for without end.
+        // Reading a pipe could block forever.
         if !meta.is_file() {
             return Err(Unreadable::Refused { cause: "it is not a file".into() });
         }
@@ -77,7 +78,7 @@ impl Shelf for Folder {
         let items = fs::read_dir(&path).into_iter().flatten().flatten();
         let mut names: Vec<String> = items
             .filter_map(|item| {
-                // A name that is no text cannot be asked for by one.
+                // A name that is not UTF-8 cannot be asked for later.
                 let name = item.file_name().into_string().ok()?;
                 // A link counts as what it leads to.
                 let is_folder = match item.file_type() {
@@ -97,7 +98,7 @@ fn is_absence(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Bytes as text, or where the first one stands that is none.
+/// Decodes bytes as UTF-8, or returns the position of the first invalid byte.
 pub(crate) fn text(bytes: Vec<u8>) -> Result<String, Unreadable> {
     String::from_utf8(bytes).map_err(|failed| {
         let good = failed.utf8_error().valid_up_to();

@@ -1,9 +1,9 @@
-//! Runs the commands that a step's front matter wants run, one after the other and within bounds.
+//! Runs the commands that a step's front matter configures, one after the other and within limits.
 //!
-//! A command gets what it is told in variables, never in its own text: nothing an agent says can become part of a shell's line. Its
-//! output is cut, masked and counted. Whether it may run at all was decided before (`trust` in the binary), what is done with the
-//! results is the caller's: they are typed, so that they can be journaled and shown. Nothing is kept here between two calls:
-//! [`Kept`] goes in and comes out.
+//! A command gets its input through variables, never in its own text: nothing an agent prints can become part of a shell's line.
+//! Its output is cut, masked and counted. Whether it may run was decided before (`trust` in the binary), and the caller decides
+//! what to do with the results: they are typed, so that they can be journaled and shown. No state is kept here between two
+//! calls: [`HookMemory`] is passed in and returned.
 
 mod output;
 
@@ -22,20 +22,20 @@ use tribunal_supervise::{Command, Deadlines, How, Output};
 use crate::mask::Masker;
 pub use output::Said;
 
-/// How long a command may take.
+/// The time limit of a command.
 const TIME: Duration = Duration::from_secs(5);
-/// Between asking it to end and killing it: somebody waits for the session's next step.
+/// The time between asking a command to end and killing it; the session's next step waits for it.
 const GRACE: Duration = Duration::from_secs(1);
-/// More than this within a second is a loop without end.
+/// More output than this within a second counts as an endless loop.
 const RATE: u64 = 1 << 20;
 const STDOUT: usize = 64 << 10;
 const STDERR: usize = 16 << 10;
-/// Of all hooks of one step.
+/// The limit for the output of all hooks of one step.
 const STEP: u64 = 256 << 10;
-/// The system takes no longer variable.
+/// The system accepts no longer variable.
 const LONGEST: usize = 120 << 10;
 
-/// What commands are told. What is not known is left out.
+/// The input of the commands. Unknown values are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     pub tool_name: Option<String>,
@@ -62,13 +62,13 @@ impl Told {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kept {
-    /// Those of a session that run once and have run.
+    /// The hooks of a session that run only once and have run.
     pub ran: BTreeSet<Hash>,
-    /// What the hooks of this step have said so far; a new step begins at 0.
+    /// How many bytes the hooks of this step have printed so far; a new step begins at 0.
     pub said: u64,
 }
 
-/// How one ended.
+/// How a hook ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookEnd {
     Exited(i32),
@@ -76,11 +76,11 @@ pub enum HookEnd {
     TimedOut,
     /// It printed too fast.
     Flooded,
-    /// It never began.
+    /// It never started.
     NotStarted(String),
-    /// Once is enough, and it has run before.
+    /// It runs only once, and has run before.
     RanBefore,
-    /// A critical one before it failed.
+    /// A critical hook before it failed.
     Held,
 }
 
@@ -89,7 +89,7 @@ impl HookEnd {
         !matches!(self, HookEnd::Exited(0) | HookEnd::RanBefore | HookEnd::Held)
     }
 
-    /// For people: lower case, no period.
+    /// Describes the outcome for display: lower case, no period.
     pub fn words(&self) -> String {
         match self {
             HookEnd::Exited(0) => "done".to_string(),
@@ -104,11 +104,11 @@ impl HookEnd {
     }
 }
 
-/// What came of one hook. Texts are masked, and anything may stand in them: escape what goes to a screen.
+/// The result of one hook. Texts are masked but may contain anything: escape them before they go to a screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     pub command: String,
-    /// In the step's file.
+    /// The line in the step's file.
     pub line: usize,
     pub critical: bool,
     pub end: HookEnd,
@@ -116,18 +116,18 @@ pub struct Ran {
     pub stderr: Said,
 }
 
-/// What came of all of them.
+/// The results of all hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// In their order, those that did not run among them.
+    /// In order, including those that did not run.
     pub ran: Vec<Ran>,
-    /// What a person should know beside that.
+    /// What the user should know in addition.
     pub notes: Vec<String>,
     pub kept: Kept,
 }
 
 impl Report {
-    /// The critical one that failed.
+    /// Returns the critical hook that failed.
     pub fn failed_critically(&self) -> Option<&Ran> {
         self.ran.iter().find(|ran| ran.critical && ran.end.is_failure())
     }
@@ -143,12 +143,12 @@ pub struct StepHooks<'m> {
 }
 
 impl<'m> StepHooks<'m> {
-    /// In the project's root; the keeper is the program that keeps their processes, see `supervise`.
+    /// Runs hooks in the project's root; the keeper is the program that supervises their processes, see `supervise`.
     pub fn new(root: PathBuf, keeper: Option<PathBuf>, masker: &'m Masker) -> StepHooks<'m> {
         StepHooks { root, keeper, masker, time: TIME }
     }
 
-    /// Those for this moment, in their order.
+    /// Runs the hooks for this moment, in order.
     pub async fn run(&self, hooks: &Hooks, moment: Moment, told: &Told, kept: Kept) -> Report {
         let mut report = Report { kept, ..Report::default() };
         let tool = told.tool_name.as_deref().unwrap_or_default();
@@ -156,9 +156,11 @@ impl<'m> StepHooks<'m> {
         if wanted.peek().is_none() {
             return report;
         }
+        // Problems with variables are reported once for all hooks of this moment.
         let (env, without) = environment(told, &mut report.notes);
         let mut held = false;
         for hook in wanted {
+            // A hook that runs only once is remembered before it runs: one that fails does not run again either.
             let ran = if held {
                 quiet(hook, HookEnd::Held)
             } else if hook.once && !report.kept.ran.insert(key(hook)) {
@@ -204,11 +206,12 @@ impl<'m> StepHooks<'m> {
         let mut said = |captured: &tribunal_supervise::Captured, cap: usize| {
             let left = usize::try_from(STEP.saturating_sub(report.kept.said)).unwrap_or(usize::MAX);
             let said = output::said(captured.beginning(), captured.total(), cap.min(left), self.masker);
-            // What was dropped for the step's sake counts, too: from here on it is full.
+            // What was dropped because of the step's limit counts, too: from here on the limit is reached.
             report.kept.said += captured.total().min(cap as u64);
             said
         };
         let (stdout, stderr) = (said(&ended.stdout, STDOUT), said(&ended.stderr, STDERR));
+        // Only the hook that crosses the limit reports it, not every later one.
         if before <= STEP && report.kept.said > STEP {
             report.notes.push(format!(
                 "the hooks of this step have said {} KiB; they run on, and what more they say is dropped",
@@ -221,7 +224,7 @@ impl<'m> StepHooks<'m> {
 
 type Environment = (BTreeMap<String, OsString>, Vec<String>);
 
-/// What is set, and what must not be there from elsewhere.
+/// Returns the variables to set, and those that must not be inherited.
 fn environment(told: &Told, notes: &mut Vec<String>) -> Environment {
     let (mut env, mut without) = Environment::default();
     for (name, value) in told.variables() {
@@ -241,7 +244,7 @@ fn environment(told: &Told, notes: &mut Vec<String>) -> Environment {
     (env, without)
 }
 
-/// The same command at another moment is another hook.
+/// Identifies a hook: the same command at another moment is another hook.
 fn key(hook: &Hook) -> Hash {
     Hash::of(format!("{}\0{}", hook.moment.word(), hook.command).as_bytes())
 }

@@ -1,12 +1,12 @@
 //! How far a run is asked to stop.
 
-/// What the person at the terminal wants.
+/// What the user at the terminal wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
     #[default]
     GoOn,
-    /// Nothing new starts; what runs may finish.
+    /// Nothing new starts; running effects may finish.
     Park,
-    /// End what runs, too.
+    /// Running effects are ended as well.
     Now,
 }

@@ -1,11 +1,11 @@
-//! Getting hold of a subject, and saying clearly why it cannot be one.
+//! Loads a subject, and says clearly why a file cannot be one.
 
 use std::{
     fs, io,
     path::{Component, Path, PathBuf},
 };
 
-/// A subject beyond this is too long for any reviewer to read with care.
+/// A longer subject cannot be reviewed with care.
 pub const LIMIT: u64 = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// The path relative to the project's root, with symbolic links resolved.
+/// Returns the path relative to the project's root, with symbolic links resolved.
 pub fn relative(root: &Path, path: &Path) -> Result<String, SubjectError> {
     let shown = path.display().to_string();
     let real = fs::canonicalize(path).map_err(|cause| unreadable(&shown, cause))?;
@@ -54,10 +54,10 @@ fn unreadable(path: &str, cause: io::Error) -> SubjectError {
     }
 }
 
-/// Reads a subject. `path` is relative to `root`.
+/// Reads a subject. `relative_path` is relative to the project's root.
 pub fn load(root: &Path, path: &str) -> Result<String, SubjectError> {
     let full: PathBuf = root.join(path);
-    // The project's own folder has no name within it.
+    // The project's own directory has no name within it.
     let shown = if path.is_empty() { ".".to_string() } else { path.to_string() };
     let meta = fs::metadata(&full).map_err(|cause| unreadable(path, cause))?;
     if meta.is_dir() {
@@ -66,6 +66,7 @@ pub fn load(root: &Path, path: &str) -> Result<String, SubjectError> {
     if !meta.is_file() {
         return Err(SubjectError::Special { path: shown });
     }
+    // The size is checked before reading, so that a huge file never gets into memory.
     if meta.len() > LIMIT {
         return Err(SubjectError::TooLong { path: shown, size: meta.len() });
     }
@@ -79,7 +80,7 @@ pub fn load(root: &Path, path: &str) -> Result<String, SubjectError> {
     String::from_utf8(bytes).map_err(|_| SubjectError::Binary { path: shown, why: "it is no UTF-8" })
 }
 
-/// A path that was recorded may lead elsewhere by now, or may have come with somebody else's journal.
+/// Refuses a path that leads outside: a recorded one may lead elsewhere by now, or may come from a journal of another origin.
 pub(crate) fn stays_inside(root: &Path, path: &str) -> Result<(), SubjectError> {
     let outside = || SubjectError::Outside { path: path.to_string(), root: root.display().to_string() };
     if !is_plain(path) {
@@ -90,12 +91,12 @@ pub(crate) fn stays_inside(root: &Path, path: &str) -> Result<(), SubjectError> 
     if real.starts_with(&root) { Ok(()) } else { Err(outside()) }
 }
 
-/// Whether a relative path stays where it says it is.
+/// Whether a relative path has only normal components, so that it cannot leave its root.
 pub(crate) fn is_plain(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The first part of a path that is a link: what is written there would come to stand somewhere else.
+/// Returns the first part of a path that is a link: a file written there would end up somewhere else.
 pub(crate) fn link_on_the_way(root: &Path, path: &str) -> Option<String> {
     let folders = Path::new(path).ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     let link = folders.filter(|folder| root.join(folder).is_symlink()).last()?;

@@ -1,12 +1,12 @@
-//! Taking back what a run has landed, all of it or what repaired one finding.
+//! Undoes what a run has landed, either everything or what repaired one finding.
 //!
-//! A landing is taken out of its files as they are now by a three-way merge, so that whatever people changed since stays;
-//! where both changed the same lines, nothing is done. A file that it made goes, if it is as it was made; one that it deleted
-//! comes back. Nothing is changed unless all files can be, and all of them are parked first. A run that can go on is told
-//! through its inbox that the findings are open again; the journal of one that has ended is left as it is.
+//! A landing is removed from the current files by a three-way merge, so that all later edits stay; where both changed the same
+//! lines, nothing is done. A file that a landing created is removed if it was not edited since; a deleted one is restored.
+//! Nothing is changed unless all files can be, and all of them are parked first. A run that can continue learns through its
+//! inbox that the findings are open again; the journal of a finished run stays as it is.
 //!
-//! Every step can be repeated: killed in between, the same command does the rest. Which files it had come to is kept with the
-//! checkpoints until all is done.
+//! Every step can be repeated: after a crash the same command does the rest. The checkpoints record which files were done until
+//! all of them are.
 
 use std::{
     collections::BTreeMap,
@@ -52,10 +52,10 @@ pub enum UndoError {
     Together { run: RunId, finding: FindingId, others: Vec<FindingId> },
     #[error("{path} is a link now")]
     Link { path: String },
-    /// `alone`: no other landing is in the files that could be taken back instead, or before.
+    /// `alone`: the files contain no other landing that could be undone instead, or before.
     #[error("{}", clashing(clashes))]
     Conflict { run: RunId, finding: Option<FindingId>, clashes: Vec<(String, Clash)>, alone: bool },
-    /// `begun`: other files were taken back already; the same command does the rest.
+    /// `begun`: other files were already restored; the same command does the rest.
     #[error("{path} is being changed right now")]
     Changing { path: String, begun: bool },
     #[error("{path} could not be parked: {cause}")]
@@ -88,39 +88,39 @@ fn shown(lines: &[Lines]) -> String {
     each.collect::<Vec<String>>().join(", ")
 }
 
-/// What would be done.
+/// What an undo would do.
 #[derive(Debug)]
 pub struct Plan {
     pub landings: Landings,
-    /// The one that was named.
+    /// The finding that was named.
     pub finding: Option<FindingId>,
-    /// To be taken back, in the order in which they landed.
+    /// The landings to undo, in the order in which they landed.
     pub back: Vec<Landing>,
-    /// What of that is taken for repaired now.
+    /// The findings among them that currently count as repaired.
     pub repaired: Vec<FindingId>,
-    /// All that the landings changed, in the order of their paths.
+    /// All files that the landings changed, in the order of their paths.
     pub files: Vec<FilePlan>,
 }
 
-/// What would be done to one file. None: it is not there.
+/// What would be done to one file. A text is `None` if the file does not exist.
 #[derive(Debug)]
 pub struct FilePlan {
     pub path: String,
     now: Option<String>,
     then: Option<String>,
-    /// The permissions it comes back with.
+    /// The permissions that a deleted file gets back.
     mode: Option<u32>,
 }
 
 impl FilePlan {
-    /// It has nothing of what would be taken back.
+    /// Whether the file contains nothing that would be undone.
     pub fn stays(&self) -> bool {
         self.now == self.then
     }
 }
 
 impl Plan {
-    /// What it makes of the files.
+    /// Returns what the undo changes in the files.
     pub fn diff(&self) -> Diff {
         let changed =
             self.changed().map(|it| FileDiff::between(&it.path, it.now.as_deref(), it.then.as_deref()));
@@ -131,7 +131,7 @@ impl Plan {
         self.files.iter().filter(|file| !file.stays())
     }
 
-    /// The one file it is about, if it is about one.
+    /// Returns the single file that the plan covers, if there is only one.
     pub fn path(&self) -> Option<&str> {
         match self.files.as_slice() {
             [file] => Some(&file.path),
@@ -139,22 +139,22 @@ impl Plan {
         }
     }
 
-    /// What else goes with the finding that was named: it was repaired by the same change.
+    /// Returns the other findings that the same changes repaired.
     pub fn others(&self) -> Vec<FindingId> {
         let named = self.finding;
         self.repaired.iter().copied().filter(|id| named.is_some_and(|named| named != *id)).collect()
     }
 }
 
-/// What was done.
+/// The result of an undo.
 #[derive(Debug)]
 pub struct Done {
     pub plan: Plan,
-    /// Where the files are as they were, relative to the project's root; of those that had to be changed and were there.
+    /// Where the replaced files were parked, relative to the project's root; only of files that existed and had to change.
     pub parked: BTreeMap<String, PathBuf>,
 }
 
-/// What taking back would do. Changes nothing.
+/// Returns what an undo would do. Changes nothing.
 pub fn preview(project: &Project, run: &RunId, finding: Option<FindingId>) -> Result<Plan, UndoError> {
     if Runner::hold(project, run) != Hold::Free {
         return Err(RunError::RunBusy { run: run.clone() }.into());
@@ -162,7 +162,7 @@ pub fn preview(project: &Project, run: &RunId, finding: Option<FindingId>) -> Re
     plan(project, &Store::open_read_only(&project.home())?, run, finding)
 }
 
-/// Takes back. `together`: also what the same change repaired beside the finding that was named.
+/// Undoes landings. `include_others`: also those repairs that the same change made beside the finding that was named.
 pub fn carry_out(
     project: &Project,
     run: &RunId,
@@ -176,15 +176,16 @@ pub fn carry_out(
         }
     }
     let store = Store::open(&project.home())?;
-    // Nobody else works on the run or on its file until this is done.
+    // Until this is done no other process may work on the run or on its subject.
     let _held = hold(project, &store, run)?;
     let alone = locks::alone(&project.locks());
     let _alone = alone.map_err(|cause| RunError::Project { project: project.home(), cause })?;
+    // The plan is made again under the locks: the preview may be outdated.
     let plan = plan(project, &store, run, finding)?;
     if let (Some(finding), false, others @ [_, ..]) = (finding, together, plan.others().as_slice()) {
         return Err(UndoError::Together { run: run.clone(), finding, others: others.to_vec() });
     }
-    // What an earlier life left behind.
+    // Temporary files of an earlier process that was killed.
     let settings = plan.landings.view.settings.iter();
     let ours = settings.flat_map(|settings| places(project, run, settings));
     ours.filter(|folder| project.leads_out(folder).is_none()).for_each(|folder| sweep(&folder));
@@ -192,6 +193,7 @@ pub fn carry_out(
     if !plan.landings.is_finished() {
         reopen(&store, &plan)?;
     }
+    // The landings are marked only after the run's inbox has the requests, so that a crash in between repeats both.
     for landing in &plan.back {
         let marked = plan.landings.checkpoints.mark_undone(&landing.at);
         marked.map_err(|cause| plan.landings.damaged(cause))?;
@@ -205,6 +207,7 @@ fn hold(project: &Project, store: &Store, run: &RunId) -> Result<[Lock; 2], Undo
     project.prepare_home().map_err(failed)?;
     let settings = Landings::read(project, store, run)?.view.settings;
     let settings = settings.ok_or_else(|| RunError::NoRun { run: run.clone() })?;
+    // There is no waiting: a run that is being worked on cannot be undone at the same time.
     let take = |what: &str| locks::take(&project.locks(), what, run, Duration::ZERO, &mut || {});
     let own = take(&run_lock(run)).map_err(|locked| match locked {
         Locked::By(_) => RunError::RunBusy { run: run.clone() },
@@ -236,7 +239,7 @@ fn plan(
     Ok(Plan { landings, finding, back, repaired, files })
 }
 
-/// What becomes of every file.
+/// Plans what happens to every file.
 fn files(
     project: &Project,
     landings: &Landings,
@@ -249,6 +252,7 @@ fn files(
         modes.extend(landings.checkpoints.modes(&landing.at).map_err(|cause| landings.damaged(cause))?);
     }
     let (mut files, mut clashes) = (Vec::new(), Vec::new());
+    // All clashes are collected, so that the user learns about every file at once.
     for (path, changes) in landings.by_file(&back.iter().collect::<Vec<&Landing>>())? {
         let now = current(project, &path)?;
         let out = taken_out(&begun, &path, now.as_deref());
@@ -267,20 +271,20 @@ fn files(
     Err(UndoError::Conflict { run: landings.run.clone(), finding, clashes, alone })
 }
 
-/// What an earlier life has taken out of a file before it was killed.
+/// Returns the landings that an earlier process had already removed from a file before it was killed.
 fn taken_out<'a>(begun: &'a [Begun], path: &str, now: Option<&str>) -> Vec<&'a At> {
     let is_out = |change: &Change| change.path == path && change.is_in(now);
     begun.iter().filter(|it| it.changes.iter().any(is_out)).flat_map(|it| &it.landings).collect()
 }
 
-/// A landing of which nobody has recorded whether it happened is found out about when the run goes on, which would land it
+/// Refuses an undo while the outcome of a landing is unknown. The run settles it when it continues, and would land the change
 /// again if it were gone by then.
 fn refuse_under_way(project: &Project, landings: &Landings) -> Result<(), UndoError> {
     let untouched =
         |path: &str, change: &Change| current(project, path).is_ok_and(|now| now == change.before);
     for at in landings.under_way.iter().filter(|_| !landings.is_finished()) {
         let tries = landings.checkpoints.changes(at).map_err(|cause| landings.damaged(cause))?;
-        // Of each file the last.
+        // Of several attempts at a file only the last one counts.
         let last: BTreeMap<&str, &Change> =
             tries.iter().map(|change| (change.path.as_str(), change)).collect();
         if !last.iter().all(|(path, change)| untouched(path, change)) {
@@ -290,7 +294,7 @@ fn refuse_under_way(project: &Project, landings: &Landings) -> Result<(), UndoEr
     Ok(())
 }
 
-/// The file as it is now, if it still is one. None: nothing is there.
+/// Reads the current text of a file. Returns `None` if nothing is there.
 fn current(project: &Project, path: &str) -> Result<Option<String>, UndoError> {
     let shown = || path.to_string();
     let outside = || SubjectError::Outside { path: shown(), root: project.root().display().to_string() };
@@ -302,6 +306,7 @@ fn current(project: &Project, path: &str) -> Result<Option<String>, UndoError> {
         Ok(meta) if meta.is_symlink() => return Err(UndoError::Link { path: shown() }),
         Ok(meta) if meta.is_dir() => return Err(SubjectError::Folder { path: shown() }.into()),
         Ok(meta) if !meta.is_file() => return Err(SubjectError::Special { path: shown() }.into()),
+        // A missing file may still be reached through a link that leads out of the project.
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             return if project.leads_out(&real).is_some() { Err(outside().into()) } else { Ok(None) };
         }
@@ -313,7 +318,7 @@ fn current(project: &Project, path: &str) -> Result<Option<String>, UndoError> {
     text.map(Some).map_err(|_| SubjectError::Binary { path: shown(), why: "it is no UTF-8" }.into())
 }
 
-/// Parks the files, then replaces them, one after the other. Where they were parked.
+/// Parks the files, then replaces them one after the other. Returns where they were parked.
 fn replace(project: &Project, plan: &Plan) -> Result<BTreeMap<String, PathBuf>, UndoError> {
     let changed: Vec<&FilePlan> = plan.changed().collect();
     let mut parked = BTreeMap::new();
@@ -327,6 +332,7 @@ fn replace(project: &Project, plan: &Plan) -> Result<BTreeMap<String, PathBuf>, 
         return Ok(parked);
     }
     let steps: Vec<PathBuf> = changed.iter().map(|file| project.root().join(&file.path)).collect();
+    // Everything is prepared before the first file changes, so that a full disk cannot leave half an undo.
     let mut prepared = Vec::new();
     for (file, real) in changed.iter().zip(&steps) {
         real.parent().into_iter().for_each(sweep);
@@ -337,10 +343,11 @@ fn replace(project: &Project, plan: &Plan) -> Result<BTreeMap<String, PathBuf>, 
     }
     let landings: Vec<At> = plan.back.iter().map(|landing| landing.at.clone()).collect();
     let changes: Vec<Change> = changed.iter().map(|file| file.change()).collect();
+    // From here on a crash leaves a record that tells which of the files are done.
     let begun = plan.landings.checkpoints.begin(&landings, &changes);
     begun.map_err(|cause| plan.landings.damaged(cause))?;
     for (number, (file, real, replacement)) in prepared.into_iter().enumerate() {
-        // The last look stands right before the rename.
+        // The last comparison comes right before the rename.
         file.look_again(project, number > 0)?;
         let put = match replacement {
             Some(replacement) => replacement.put(),
@@ -368,9 +375,10 @@ impl FilePlan {
     }
 }
 
-/// None: it is to go.
+/// Prepares the new content. Returns `None` if the file is to be removed.
 fn prepare<'a>(file: &FilePlan, real: &'a Path) -> io::Result<Option<Replacement<'a>>> {
     let Some(then) = &file.then else { return Ok(None) };
+    // Only a file that is gone gets its recorded permissions; an existing one keeps its own.
     let replacement = match file.mode.filter(|_| file.now.is_none()) {
         Some(mode) => Replacement::prepare_as(real, then.as_bytes(), mode),
         None => Replacement::prepare(real, then.as_bytes()),
@@ -386,7 +394,7 @@ fn remove(real: &Path) -> io::Result<()> {
     real.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-/// Forgets what was begun and is done.
+/// Removes the records of undos that are complete.
 fn clear(landings: &Landings) -> io::Result<()> {
     let is_done = |at: &At| landings.checkpoints.is_undone(at);
     for begun in landings.checkpoints.begun()? {
@@ -397,7 +405,7 @@ fn clear(landings: &Landings) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the run, once.
+/// Requests that the run opens the findings again, unless the inbox has the request already.
 fn reopen(store: &Store, plan: &Plan) -> Result<(), StoreError> {
     let run = &plan.landings.run;
     let told: Vec<Request> = store.requests(run)?.into_iter().map(|stored| stored.request).collect();

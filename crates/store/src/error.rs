@@ -1,4 +1,4 @@
-//! What can go wrong with the journal file, in words a person can act on.
+//! Errors of the journal file, in terms that the user can act on.
 
 use std::{io, path::PathBuf};
 
@@ -9,7 +9,7 @@ pub enum StoreError {
         path.display()
     )]
     Newer { path: PathBuf, found: i32, known: i32 },
-    /// Its first writer was killed before it wrote anything.
+    /// The file is empty: its first writer was killed before it wrote anything.
     #[error("{} is empty", path.display())]
     Empty { path: PathBuf },
     #[error("{} is not a Tribunal journal", path.display())]

@@ -1,10 +1,10 @@
-//! Keeps what must not be lost: the journal of every run, blobs by content hash, and what people sent to running runs.
+//! Stores what must not be lost: the journal of every run, blobs by content hash, and requests that users sent to running runs.
 //!
-//! One SQLite file in `.tribunal/`, in WAL mode with `synchronous=FULL`: what was acknowledged survives kill -9 and power
-//! loss. One writer thread commits everything that is queued in one transaction and then acknowledges all of it; readers go
-//! on while a run writes. An entry has an idempotency id: written twice it is one entry.
+//! There is one SQLite file in `.tribunal/`, in WAL mode with `synchronous=FULL`: what was acknowledged survives kill -9 and
+//! power loss. One writer thread commits everything that is queued in one transaction and then acknowledges all of it; readers
+//! continue while a run writes. An entry has an idempotency id: if it is written twice, it is recorded once.
 //!
-//! It opens the database, alone. It masks nothing (that door is in `runner`) and decides nothing.
+//! No other crate opens the database. This one masks nothing (that happens in `runner`) and decides nothing.
 
 mod error;
 mod place;
@@ -14,7 +14,7 @@ mod sweep;
 mod writer;
 
 pub use error::StoreError;
-/// Of the database that is built in.
+/// The version of the built-in SQLite library.
 pub use rusqlite::version as sqlite_version;
 pub use schema::FORMAT;
 pub use store::{Store, StoredRequest};

@@ -1,4 +1,4 @@
-//! Where the journal's file lies: on a disk that can hold it, and still the one that was opened.
+//! Checks the place of the journal file: whether its disk can hold it, and whether it is still the file that was opened.
 
 use std::{
     fs, io,
@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
-/// File systems over a network. SQLite's WAL keeps its index in memory that all processes share, which works on one machine
-/// only; over a network two of them would write over each other.
+/// Network file systems. SQLite's WAL keeps its index in memory that all processes share, which works on one machine only; over
+/// a network two processes would overwrite each other's changes.
 const NETWORK: [&str; 20] = [
     "nfs",
     "nfs4",
@@ -31,7 +31,7 @@ const NETWORK: [&str; 20] = [
     "fuse.gcsfuse",
 ];
 
-/// The kind of network file system that a folder lies on. None: a local one, or nobody can tell.
+/// The kind of network file system that contains a directory. `None` means a local one, or that the kind is not known.
 pub(crate) fn network(folder: &Path) -> Option<String> {
     let mounts = fs::read("/proc/self/mountinfo").ok()?;
     let folder = folder.canonicalize().ok()?;
@@ -39,7 +39,8 @@ pub(crate) fn network(folder: &Path) -> Option<String> {
     NETWORK.contains(&kind.as_str()).then_some(kind)
 }
 
-/// Whether not even a little more fits into a folder. SQLite does not always say why it could not write.
+/// Whether the disk of a directory is full. SQLite does not always tell why it could not write, so a small file is written as a
+/// probe.
 pub(crate) fn is_full(folder: &Path) -> bool {
     const A_LITTLE: usize = 64 * 1024;
     let probe = folder.join(format!(".room-{}", std::process::id()));
@@ -48,15 +49,17 @@ pub(crate) fn is_full(folder: &Path) -> bool {
     written.is_err_and(|cause| cause.kind() == io::ErrorKind::StorageFull)
 }
 
-/// The file system of the innermost mount that holds a path; of several at one place the last one shows.
+/// The file system of the innermost mount that contains a path; of several mounts at one point the last one is visible.
 fn kind_at(mounts: &[u8], path: &[u8]) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for line in mounts.split(|byte| *byte == b'\n') {
+        // The mount point is the fifth field. Optional fields follow, and the kind comes after a lone dash.
         let mut fields = line.split(|byte| *byte == b' ');
         let Some(point) = fields.nth(4).map(unescaped) else { continue };
         let kind = fields.skip_while(|field| *field != b"-").nth(1);
         let Some(kind) = kind.map(|kind| String::from_utf8_lossy(kind).into_owned()) else { continue };
         let rest = path.strip_prefix(point.as_slice());
+        // `/net` contains `/net/x` but not `/network`.
         let holds = rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || point.ends_with(b"/"));
         if holds && best.as_ref().is_none_or(|(length, _)| point.len() >= *length) {
             best = Some((point.len(), kind));
@@ -65,7 +68,7 @@ fn kind_at(mounts: &[u8], path: &[u8]) -> Option<String> {
     best.map(|(_, kind)| kind)
 }
 
-/// Blanks and the like stand there as `\040`.
+/// Decodes the mount table's escapes: a blank is written as `\040`.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -85,7 +88,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Which file a path led to.
+/// Identifies the file that a path led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -98,10 +101,11 @@ impl FileId {
         Ok(FileId { device: found.dev(), number: found.ino() })
     }
 
-    /// False: the file was deleted, or its folder was, or another one was put in its place.
+    /// Whether the path still leads to this file. It does not if the file or its directory was deleted or replaced.
     pub fn is_at(self, path: &Path) -> bool {
         match FileId::of(path) {
             Ok(found) => found == self,
+            // Another error, such as a missing permission, does not prove that the file is gone.
             Err(cause) => cause.kind() != io::ErrorKind::NotFound,
         }
     }

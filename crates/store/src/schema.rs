@@ -1,4 +1,4 @@
-//! The tables and how they came to be. A migration is never changed once it was released: a new one is added.
+//! The tables and their migrations. A released migration is never changed; a new one is added.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use rusqlite::Connection;
 
 use crate::error::StoreError;
 
-/// Marks the file as ours (`PRAGMA application_id`): "TRIB".
+/// Marks the file as a journal of Tribunal (`PRAGMA application_id`): "TRIB".
 const APPLICATION_ID: i32 = 0x5452_4942;
 
-/// One script a format version.
+/// One script for each format version.
 const MIGRATIONS: [&str; 1] = ["
     CREATE TABLE events (
         run     TEXT    NOT NULL,
@@ -35,14 +35,15 @@ const MIGRATIONS: [&str; 1] = ["
     CREATE INDEX inbox_of_run ON inbox (run, taken);
 "];
 
-/// The newest format this build knows.
+/// The newest format that this build knows.
 pub const FORMAT: i32 = MIGRATIONS.len() as i32;
 
+/// Reads the format version of a file; a new file has 0.
 pub(crate) fn format_of(connection: &Connection) -> rusqlite::Result<i32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Refuses files that are not ours or are too new to write.
+/// Refuses files that are not journals of Tribunal or are too new to write, and returns the format of the others.
 pub(crate) fn check(connection: &Connection, path: &Path, writing: bool) -> Result<i32, StoreError> {
     let database = |cause| StoreError::Database { path: path.to_path_buf(), cause };
     let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(
@@ -52,6 +53,7 @@ pub(crate) fn check(connection: &Connection, path: &Path, writing: bool) -> Resu
         },
     )?;
     let found = format_of(connection).map_err(database)?;
+    // SQLite creates a file with both numbers at zero.
     let fresh = id == 0 && found == 0;
     if id != APPLICATION_ID && !fresh {
         return Err(StoreError::Foreign { path: path.to_path_buf() });
@@ -65,7 +67,7 @@ pub(crate) fn check(connection: &Connection, path: &Path, writing: bool) -> Resu
 /// Brings a file to the newest format, in one transaction.
 pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    // Read inside the transaction: another process may have been faster.
+    // The format is read inside the transaction, because another process may have migrated the file meanwhile.
     let from = usize::try_from(format_of(&transaction)?).unwrap_or(0);
     for script in MIGRATIONS.iter().skip(from) {
         transaction.execute_batch(script)?;

@@ -1,4 +1,4 @@
-//! The store as others see it.
+//! The public interface of the store.
 
 use std::{
     fs,
@@ -26,17 +26,18 @@ use crate::{
 };
 
 pub(crate) const FILE: &str = "journal.db";
-/// What says where runs stand. One pass over the table beats an index here: of a row only its head is read, unless it is
-/// one of these.
+/// Selects the entries that tell the state of runs. One pass over the table is faster here than an index, because SQLite reads
+/// only the head of a row unless it is one of these.
 const OUTLINE: &str = "
     SELECT run, seq, body, blob FROM events
     WHERE kind IN ('run_started', 'run_resumed', 'settings_changed', 'run_parked', 'run_finished',
                    'decision_posted', 'decision_answered', 'file_written', 'confidence_calculated')
     ORDER BY run, seq";
-/// More than this a short-lived writer does not leave unmoved.
+/// The size of the write-ahead log above which a short-lived writer runs a checkpoint.
 const LONG_LOG: u64 = 64 << 10;
 pub(crate) const BUSY: Duration = Duration::from_secs(30);
 
+/// Selects the entries that are needed to resume a run.
 const TO_GO_ON: &str = "
     SELECT seq, body, blob FROM events
     WHERE run = ?1 AND (
@@ -46,7 +47,7 @@ const TO_GO_ON: &str = "
     )
     ORDER BY seq";
 
-/// A project's journal. Reading works while another process writes.
+/// The journal of a project. Reading works while another process writes.
 pub struct Store {
     path: PathBuf,
     reader: Connection,
@@ -63,7 +64,7 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// A person's request with its number in the inbox.
+/// A request of the user with its number in the inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRequest {
     pub id: i64,
@@ -73,6 +74,7 @@ pub struct StoredRequest {
 impl Store {
     /// Whether a project has a journal.
     pub fn exists(folder: &Path) -> bool {
+        // A directory of that name, or a dangling link, is not a journal.
         folder.join(FILE).is_file()
     }
 
@@ -81,14 +83,16 @@ impl Store {
         Store::open_within(folder, BUSY)
     }
 
-    /// The same for somebody who cannot wait longer than this for other writers.
+    /// Does the same as `open`, for a caller that cannot wait longer than this for other writers.
     pub fn open_within(folder: &Path, patience: Duration) -> Result<Store, StoreError> {
         fs::create_dir_all(folder)
             .map_err(|cause| StoreError::Create { path: folder.to_path_buf(), cause })?;
+        // WAL needs shared memory of one machine; over a network two writers would corrupt the file.
         if let Some(kind) = place::network(folder) {
             return Err(StoreError::Network { path: folder.to_path_buf(), kind });
         }
         let path = folder.join(FILE);
+        // SQLite reports a full disk in several ways; only a probe tells it from a broken file.
         let database = |cause: rusqlite::Error| match cause.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::Full { path: path.clone() },
             Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if place::is_full(folder) => {
@@ -98,12 +102,13 @@ impl Store {
         };
         let mut connection = Connection::open(&path).map_err(database)?;
         connection.busy_timeout(patience).map_err(database)?;
+        // The check comes before the pragmas: they would already change a file that is not ours.
         check(&connection, &path, true)?;
         for (name, value) in [("journal_mode", "WAL"), ("synchronous", "FULL"), ("foreign_keys", "ON")] {
             connection.pragma_update(None, name, value).map_err(database)?;
         }
         if patience < BUSY {
-            // Whoever comes next tidies up; it may be done with more leisure.
+            // The next process that opens the journal runs the checkpoint; this one has no time for it.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(database)?;
         }
         migrate(&mut connection).map_err(database)?;
@@ -112,12 +117,12 @@ impl Store {
         Ok(Store { path, reader, writer: Some(writer), format: FORMAT })
     }
 
-    /// Opens for reading only; also a file of a newer build.
+    /// Opens for reading only, also a file that a newer build has written.
     pub fn open_read_only(folder: &Path) -> Result<Store, StoreError> {
         Store::open_read_only_within(folder, BUSY)
     }
 
-    /// The same for somebody who cannot wait.
+    /// Does the same as `open_read_only`, for a caller that cannot wait.
     pub fn open_read_only_within(folder: &Path, patience: Duration) -> Result<Store, StoreError> {
         let path = folder.join(FILE);
         let reader = open_reader(&path, patience)
@@ -129,16 +134,17 @@ impl Store {
         Ok(Store { path, reader, writer: None, format })
     }
 
-    /// The file was written by a newer build than this.
+    /// The error to report if a newer build than this one has written the file.
     pub fn is_newer(&self) -> Option<StoreError> {
         let newer = StoreError::Newer { path: self.path.clone(), found: self.format, known: FORMAT };
         (self.format > FORMAT).then_some(newer)
     }
 
-    /// Queues a batch; `done` is called on the writer's thread once it is durable.
+    /// Queues a batch; the callback runs on the writer's thread once the batch is durable.
     pub fn submit(&self, batch: Batch, done: impl FnOnce(Result<Vec<Entry>, StoreError>) + Send + 'static) {
         match &self.writer {
             Some(writer) => writer.submit(batch, Box::new(done)),
+            // The callback runs in any case, so a caller that waits for it cannot hang.
             None => done(Err(StoreError::Writer("the journal was opened for reading".into()))),
         }
     }
@@ -147,13 +153,14 @@ impl Store {
     pub fn append(&self, batch: Batch) -> Result<Vec<Entry>, StoreError> {
         let (tell, told) = sync_channel(1);
         self.submit(batch, move |result| {
+            // The receiver waits below, so the send cannot fail.
             let _ = tell.send(result);
         });
         told.recv().unwrap_or_else(|gone| Err(StoreError::Writer(gone.to_string())))
     }
 
-    /// Records a batch through a journal that was opened for reading, durable when it returns: for somebody who writes once and
-    /// goes. It has no thread, and nothing is opened a second time.
+    /// Records a batch through a journal that was opened for reading; the batch is durable when this returns. It is meant for a
+    /// process that writes once and ends: there is no thread, and nothing is opened a second time.
     pub fn append_here(&self, batch: Batch) -> Result<Vec<Entry>, StoreError> {
         if let Some(newer) = self.is_newer() {
             return Err(newer);
@@ -164,15 +171,17 @@ impl Store {
             commit(&self.reader, &[batch])
         };
         let written = write();
+        // The connection goes back to its reading mode even if the commit failed.
         self.keep_short();
         let _ = self.reader.pragma_update(None, "query_only", true);
         let mut written = written.map_err(|cause| self.database(cause))?;
         written.pop().unwrap_or_else(|| Ok(Vec::new()))
     }
 
-    /// Whoever opens the journal next, alone, reads all that was written and not yet moved into it: that must stay little. If
-    /// somebody else has it open, they need not, and are not waited for.
+    /// Keeps the write-ahead log short, because the next process that opens the journal alone has to read all of it. If another
+    /// process has the journal open, this one does not wait for it.
     fn keep_short(&self) {
+        // SQLite names the log after the database.
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
         if fs::metadata(log).is_ok_and(|meta| meta.len() > LONG_LOG) {
@@ -181,7 +190,7 @@ impl Store {
         }
     }
 
-    /// A run's entries after number `after`, in order.
+    /// Reads the entries of a run after number `after_seq`, in order.
     pub fn entries(&self, run: &RunId, after: u64) -> Result<Vec<Entry>, StoreError> {
         let select = "SELECT seq, body, blob FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq";
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
@@ -192,8 +201,8 @@ impl Store {
         rows.into_iter().map(|row| self.entry(run, row)).collect()
     }
 
-    /// What going on with a run needs of its journal: everything since the last boundary, and what a view is folded from
-    /// before it. Earlier states and questions are most of a long journal, and nobody reads them again.
+    /// Reads what resuming a run needs of its journal: everything since the last boundary, and the earlier entries that a view
+    /// is built from. Earlier states and started effects are most of a long journal, and they are not needed again.
     pub fn entries_to_go_on(&self, run: &RunId) -> Result<Vec<Entry>, StoreError> {
         let mut statement = self.reader.prepare_cached(TO_GO_ON).map_err(|cause| self.database(cause))?;
         let rows = statement
@@ -203,6 +212,7 @@ impl Store {
         rows.into_iter().map(|row| self.entry(run, row)).collect()
     }
 
+    /// Decodes a stored entry, from its row or from the blob that the row names.
     fn entry(&self, run: &RunId, raw: RawEntry) -> Result<Entry, StoreError> {
         let RawEntry { seq, body, blob } = raw;
         let bytes = match (body, blob) {
@@ -212,15 +222,16 @@ impl Store {
         };
         match serde_json::from_slice(&bytes) {
             Ok(entry) => Ok(entry),
-            // A newer build may have written a part that this one does not know: the envelope is still readable.
+            // A newer build may have written an event that this one does not know; the envelope is still readable.
             Err(_) => serde_json::from_slice::<Envelope>(&bytes)
                 .map(|Envelope { v, run, seq, id, at }| Entry { v, run, seq, id, at, event: Event::Unknown })
                 .map_err(|cause| StoreError::Entry { run: run.to_string(), seq, cause }),
         }
     }
 
-    /// A run's last entry of one of these kinds. However long its journal is, this is as fast.
+    /// Reads the last entry of a run that is of one of these kinds. The time does not depend on the length of the journal.
     pub fn last_of(&self, run: &RunId, kinds: &[&str]) -> Result<Option<Entry>, StoreError> {
+        // `?1` is the run, so the placeholders of the kinds begin with `?2`.
         let marks: Vec<String> = (0..kinds.len()).map(|at| format!("?{}", at + 2)).collect();
         let select = format!(
             "SELECT seq, body, blob FROM events WHERE run = ?1 AND kind IN ({}) ORDER BY seq DESC LIMIT 1",
@@ -235,7 +246,7 @@ impl Store {
         found.map(|row| self.entry(run, row)).transpose()
     }
 
-    /// When a run's last entry was recorded.
+    /// When the last entry of a run was recorded.
     pub fn last_stamp(&self, run: &RunId) -> Result<Option<Stamp>, StoreError> {
         let select = "SELECT seq, body, blob FROM events WHERE run = ?1 ORDER BY seq DESC LIMIT 1";
         let found = self
@@ -246,16 +257,17 @@ impl Store {
         Ok(found.map(|row| self.entry(run, row)).transpose()?.map(|entry| entry.at))
     }
 
-    /// Loops that sessions have taken on, oldest first: journals that begin with a session, and have no run.
+    /// Lists the loops that sessions work on, oldest first: journals that begin with a session and have no run.
     pub fn loops(&self) -> Result<Vec<RunId>, StoreError> {
         self.beginning("SELECT run FROM events WHERE seq = 1 AND kind = 'session' ORDER BY wall_ms, run")
     }
 
-    /// All runs, oldest first.
+    /// Lists all runs, oldest first.
     pub fn runs(&self) -> Result<Vec<RunId>, StoreError> {
         self.beginning("SELECT run FROM events WHERE seq = 1 AND kind <> 'session' ORDER BY wall_ms, run")
     }
 
+    /// Runs a query whose rows are run ids.
     fn beginning(&self, select: &str) -> Result<Vec<RunId>, StoreError> {
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
         statement
@@ -264,8 +276,8 @@ impl Store {
             .map_err(|cause| self.database(cause))
     }
 
-    /// Of all runs the entries that say where they stand: starts, ends, decisions, files; by run, in order. What happened
-    /// in between is not among them, so listing a thousand runs does not read all of their journals.
+    /// Reads the entries of all runs that tell their state: starts, ends, decisions, files; by run, in order. Entries in
+    /// between are left out, so listing a thousand runs does not read all of their journals.
     pub fn outline(&self) -> Result<Vec<Entry>, StoreError> {
         let mut statement = self.reader.prepare_cached(OUTLINE).map_err(|cause| self.database(cause))?;
         let rows = statement
@@ -278,6 +290,7 @@ impl Store {
         rows.into_iter().map(|(run, row)| self.entry(&run, row)).collect()
     }
 
+    /// Reads a blob; a missing one is an error.
     pub fn blob(&self, hash: &Hash) -> Result<Vec<u8>, StoreError> {
         let select = "SELECT body FROM blobs WHERE hash = ?1";
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
@@ -285,7 +298,7 @@ impl Store {
         found.map_err(|cause| self.database(cause))?.ok_or_else(|| StoreError::NoBlob(hash.to_string()))
     }
 
-    /// How long a blob is, without reading it. None: it is not there.
+    /// The length of a blob, without reading it. `None` means that there is no such blob.
     pub fn blob_bytes(&self, hash: &Hash) -> Result<Option<u64>, StoreError> {
         let select = "SELECT length(body) FROM blobs WHERE hash = ?1";
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
@@ -293,15 +306,16 @@ impl Store {
         found.map_err(|cause| self.database(cause))
     }
 
-    /// What people sent to a run and no run has taken in yet.
+    /// Reads the requests that users sent to a run and that no run has taken yet.
     pub fn requests(&self, run: &RunId) -> Result<Vec<StoredRequest>, StoreError> {
+        // Taken requests stay in the table as a record; only the others are pending.
         let select = "SELECT id, body FROM inbox WHERE run = ?1 AND taken = 0 ORDER BY id";
         let mut statement = self.reader.prepare_cached(select).map_err(|cause| self.database(cause))?;
         let rows: Vec<(i64, String)> = statement
             .query_map([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
             .and_then(Iterator::collect)
             .map_err(|cause| self.database(cause))?;
-        // A request of a newer build cannot be understood here; it stays where it is.
+        // This build cannot decode a request of a newer one; the request stays in the inbox.
         let understood = rows.into_iter().filter_map(|(id, body)| {
             serde_json::from_str(&body).ok().map(|request| StoredRequest { id, request })
         });
@@ -319,7 +333,7 @@ impl Store {
     }
 }
 
-/// An entry without its event.
+/// An entry without its event, which even an unknown event leaves readable.
 #[derive(Deserialize)]
 struct Envelope {
     v: u16,
@@ -329,7 +343,7 @@ struct Envelope {
     at: Stamp,
 }
 
-/// An entry as its row has it: the text itself or, where it is long, the hash of a blob.
+/// An entry as its row contains it: the text itself or, if it is long, the hash of a blob.
 struct RawEntry {
     seq: u64,
     body: Option<String>,
@@ -340,10 +354,11 @@ fn raw_entry(row: &Row<'_>) -> rusqlite::Result<RawEntry> {
     Ok(RawEntry { seq: row.get(0)?, body: row.get(1)?, blob: row.get(2)? })
 }
 
-/// A reader recovers what a killed writer left, so it opens for writing where it may and then writes nothing. A file in a
-/// folder that may not be written is read as it is, without the shared memory that WAL wants.
+/// Opens a connection for reading. A reader recovers what a killed writer left, so it opens for writing where it may and then
+/// writes nothing. A file in a read-only directory is read as it is, without the shared memory that WAL needs.
 fn open_reader(path: &Path, patience: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    // Opening alone does not touch the file; the query does, and it fails where WAL cannot work.
     let probe = |connection: Connection| -> rusqlite::Result<Connection> {
         connection.busy_timeout(patience)?;
         connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0))?;
@@ -353,7 +368,7 @@ fn open_reader(path: &Path, patience: Duration) -> rusqlite::Result<Connection> 
         Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(probe);
     if let Ok(connection) = writable {
         connection.pragma_update(None, "query_only", true)?;
-        // Who only reads does not move what others wrote.
+        // A reader leaves the checkpoint to writers.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         return Ok(connection);
     }
@@ -366,11 +381,12 @@ fn open_reader(path: &Path, patience: Duration) -> rusqlite::Result<Connection> 
                 Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly)
             ) =>
         {
+            // An immutable database is opened by a URI, in which these characters have a meaning.
             let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
             let immutable = format!("file:{escaped}?immutable=1");
             Connection::open_with_flags(immutable, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)
         }
-        // What is wrong with the file itself is found out by whoever checks it.
+        // The format check of the caller gives this problem a better message.
         Err(cause) if cause.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
             Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_ONLY)
         }

@@ -1,8 +1,8 @@
-//! Taking out of the file what nobody needs any more: whole runs, and blobs that no entry names.
+//! Removes what is no longer needed from the file: whole runs, and blobs that no entry names.
 //!
-//! A blob counts as named when its hash stands anywhere in the text of a kept entry, in whatever field: an entry of a newer
-//! build keeps its blobs although nobody here knows what it means. Blobs are always recorded together with the entry that
-//! names them, so one transaction sees both or neither, also while a run of another process writes.
+//! A blob counts as named if its hash occurs anywhere in the text of a kept entry, in any field: so an entry of a newer build
+//! keeps its blobs although this build does not know what it means. Blobs are always recorded together with the entry that names
+//! them, so one transaction sees both or neither, even while a run of another process writes.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,47 +19,48 @@ use crate::{
     store::{BUSY, FILE},
 };
 
-/// A hash in hexadecimal digits.
+/// The length of a hash in hexadecimal digits.
 const HASH: usize = 64;
 
-/// What to take out.
+/// Says what to remove.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
-    /// With all they recorded. Nobody may work on them.
+    /// The runs to remove with everything they recorded. No process may work on them.
     pub runs: Vec<RunId>,
-    /// Only say what would go.
+    /// Only report what would be removed.
     pub dry: bool,
 }
 
-/// What was taken out.
+/// Reports what was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub entries: u64,
     pub entry_bytes: u64,
     pub blobs: u64,
     pub blob_bytes: u64,
-    /// The file before and after.
+    /// The size of the file before the sweep; `file_after` is the size after it.
     pub file_before: u64,
     pub file_after: u64,
 }
 
-/// The file after giving space back to the disk.
+/// The state of the file after compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
     pub bytes: u64,
-    /// It is worth it, but the file was too long to keep others waiting for it; so much of it is empty.
+    /// The number of empty bytes if compaction was worthwhile but postponed, because it would have blocked other processes for
+    /// too long.
     pub put_off: Option<u64>,
 }
 
-/// Sweeps the journal of a project. Runs that go on meanwhile wait for a moment and lose nothing. The file keeps its length:
-/// see [`compact`].
+/// Sweeps the journal of a project. Active runs wait for a moment and lose nothing. The file keeps its length: see
+/// [`compact_journal`].
 pub fn sweep(folder: &Path, wish: &Sweep) -> Result<Swept, StoreError> {
     let (mut connection, path) = open(folder)?;
     take_out(&mut connection, wish).map_err(|cause| database(&path, cause))
 }
 
-/// Gives empty space back to the disk, where there is enough of it. That takes as long as writing the file anew, and whoever
-/// wants to write meanwhile waits, and gives up after a while: so it is not done for a file of more than `most` bytes.
+/// Gives empty space back to the disk if there is enough of it. This takes as long as writing the whole file, and other writers
+/// wait for it and give up after a while: so a file of more than `max_bytes` bytes is left as it is.
 pub fn compact(folder: &Path, most: u64) -> Result<Compacted, StoreError> {
     let (connection, path) = open(folder)?;
     shrink(&connection, most).map_err(|cause| database(&path, cause))
@@ -72,6 +73,7 @@ fn open(folder: &Path) -> Result<(Connection, PathBuf), StoreError> {
     }
     let connection = Connection::open(&path).map_err(|cause| database(&path, cause))?;
     check(&connection, &path, true)?;
+    // A sweep may wait long for running writers; it is in no hurry.
     connection.busy_timeout(BUSY).map_err(|cause| database(&path, cause))?;
     Ok((connection, path))
 }
@@ -80,7 +82,9 @@ fn database(path: &Path, cause: rusqlite::Error) -> StoreError {
     StoreError::Database { path: PathBuf::from(path), cause }
 }
 
+/// Compacts the file if that is worthwhile and fast enough.
 fn shrink(connection: &Connection, most: u64) -> rusqlite::Result<Compacted> {
+    // Both the share of empty space and the size of the file decide whether the vacuum is worth its time.
     let bytes = file_bytes(connection)?;
     let empty = worth_giving_back(connection)?;
     match empty {
@@ -92,13 +96,15 @@ fn shrink(connection: &Connection, most: u64) -> rusqlite::Result<Compacted> {
     Ok(Compacted { bytes: file_bytes(connection)?, put_off: None })
 }
 
-/// A reader that is just looking keeps the log as it is; the next sweep gets it.
+/// Truncates the write-ahead log. If a reader is active, the log stays, and the next sweep truncates it.
 fn give_back_log(connection: &Connection) {
     let _ = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
+/// Removes runs and orphaned blobs in one transaction.
 fn take_out(connection: &mut Connection, wish: &Sweep) -> rusqlite::Result<Swept> {
     let before = file_bytes(connection)?;
+    // A real sweep takes the write lock at once: what it counts must still be true when it deletes.
     let behaviour = if wish.dry { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
     let transaction = connection.transaction_with_behavior(behaviour)?;
     let mut swept = Swept { file_before: before, file_after: before, ..Swept::default() };
@@ -111,6 +117,7 @@ fn take_out(connection: &mut Connection, wish: &Sweep) -> rusqlite::Result<Swept
         swept.entries += entries;
         swept.entry_bytes += bytes;
     }
+    // Orphans are found before anything is deleted, so that a dry run reports the same numbers.
     let orphans = orphans(&transaction, &wish.runs)?;
     swept.blobs = orphans.len() as u64;
     swept.blob_bytes = orphans.values().sum();
@@ -130,13 +137,14 @@ fn take_out(connection: &mut Connection, wish: &Sweep) -> rusqlite::Result<Swept
     Ok(swept)
 }
 
+/// The size of the database in bytes.
 fn file_bytes(connection: &Connection) -> rusqlite::Result<u64> {
     let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let size: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     Ok(pages * size)
 }
 
-/// The empty bytes, if they are a tenth of the file or more.
+/// The number of empty bytes, if they are a tenth of the file or more.
 fn worth_giving_back(connection: &Connection) -> rusqlite::Result<Option<u64>> {
     let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let free: u64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
@@ -144,7 +152,7 @@ fn worth_giving_back(connection: &Connection) -> rusqlite::Result<Option<u64>> {
     Ok((free > 0 && free * 10 >= pages).then_some(free * size))
 }
 
-/// Blobs that no entry names, except entries of `doomed` runs; with their sizes.
+/// Finds the blobs that no entry names, apart from entries of the removed runs; with their sizes.
 fn orphans(connection: &Connection, doomed: &[RunId]) -> rusqlite::Result<HashMap<String, u64>> {
     let doomed: HashSet<&str> = doomed.iter().map(RunId::as_str).collect();
     let mut unnamed: HashMap<String, u64> = connection
@@ -160,6 +168,7 @@ fn orphans(connection: &Connection, doomed: &[RunId]) -> rusqlite::Result<HashMa
         if let Some(body) = row.get_ref(1)?.as_bytes_or_null()? {
             spare(&mut unnamed, body);
         }
+        // A long entry is a blob itself, and its text may name further blobs.
         if let Some(hash) = row.get_ref(2)?.as_str_or_null()? {
             unnamed.remove(hash);
             let select = "SELECT body FROM blobs WHERE hash = ?1";
@@ -171,9 +180,10 @@ fn orphans(connection: &Connection, doomed: &[RunId]) -> rusqlite::Result<HashMa
     Ok(unnamed)
 }
 
-/// Takes every hash that stands in a text out of the list.
+/// Takes every blob whose hash occurs in a text off the list.
 fn spare(unnamed: &mut HashMap<String, u64>, text: &[u8]) {
     for word in text.split(|byte| !byte.is_ascii_hexdigit()).filter(|word| word.len() >= HASH) {
+        // Other hexadecimal digits may touch a hash, so every position is tried.
         for part in word.windows(HASH).filter_map(|part| std::str::from_utf8(part).ok()) {
             unnamed.remove(part);
         }

@@ -1,11 +1,11 @@
-//! Output within bounds: the head and the tail are kept, the middle of a flood is counted and dropped.
+//! Keeps output within bounds: head and tail are kept, the middle of a flood is counted and dropped.
 
 use std::collections::VecDeque;
 
-/// Kept of the beginning and of the end of each stream.
+/// The number of bytes kept of the beginning and of the end of each stream.
 pub(crate) const KEEP: usize = 8 << 20;
 
-/// A stream's bytes as far as they were kept.
+/// The bytes of a stream, as far as they were kept.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
     head: Vec<u8>,
@@ -19,25 +19,27 @@ impl Captured {
         let to_head = bytes.len().min(KEEP - self.head.len());
         let (head, rest) = bytes.split_at(to_head);
         self.head.extend_from_slice(head);
+        // Only the last bytes of a large chunk can remain; cutting it first keeps the queue from growing past its limit.
         let rest = &rest[rest.len().saturating_sub(KEEP)..];
         let excess = (self.tail.len() + rest.len()).saturating_sub(KEEP);
         self.tail.drain(..excess);
         self.tail.extend(rest);
     }
 
-    /// All that was written, kept or not.
+    /// The number of bytes written, whether they were kept or not.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The beginning, as far as it was kept.
+    /// The beginning of the stream, as far as it was kept.
     pub fn beginning(&self) -> &[u8] {
         &self.head
     }
 
-    /// As text: bytes that are no UTF-8 become replacement characters, a dropped middle is named.
+    /// The output as text: bytes that are not UTF-8 become replacement characters, and a dropped middle is named.
     pub fn text(&self) -> String {
         let dropped = self.total - (self.head.len() + self.tail.len()) as u64;
+        // Head and tail are joined before decoding, because a character may lie across the two.
         if dropped == 0 {
             let whole: Vec<u8> = self.head.iter().chain(&self.tail).copied().collect();
             return String::from_utf8_lossy(&whole).into_owned();

@@ -1,25 +1,25 @@
-//! How long a process may take: in all, and without a sign of life. Both count time that the machine was awake.
+//! Decides how long a process may run in total and without output. Both limits count only time in which the machine was awake.
 //!
-//! Decided here without a timer, so that tests can say what time it is.
+//! There is no timer here, so that tests can say what time it is.
 
 use std::time::Duration;
 
-/// What a process may take. Both start at its launch.
+/// The time limits of a process. Both start at its launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     pub total: Duration,
-    /// Without a byte on either stream.
+    /// The limit without a byte on either stream.
     pub idle: Duration,
 }
 
-/// A moment on both clocks: the one that stands still while the machine sleeps, and the one that does not.
+/// A moment on two clocks: one that stands still while the machine sleeps, and one that does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub awake: Duration,
     pub boot: Duration,
 }
 
-/// Clocks drift and are read one after the other; only more than this is sleep.
+/// The smallest difference between the clocks that counts as sleep: clocks drift, and they are read one after the other.
 const SLEPT: Duration = Duration::from_secs(2);
 
 impl Moment {
@@ -34,7 +34,7 @@ impl Moment {
         Moment { awake: read(ClockId::Monotonic), boot: read(ClockId::Boottime) }
     }
 
-    /// One clock only: sleep is not noticed, and the idle window is not lengthened.
+    /// The current moment. There is only one clock: sleep is not noticed, and the idle window is not extended.
     #[cfg(not(target_os = "linux"))]
     pub fn now() -> Moment {
         use std::{sync::OnceLock, time::Instant};
@@ -50,15 +50,16 @@ impl Moment {
     }
 }
 
+/// What the deadlines say at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Look again after this long, at the latest.
+    /// No limit is reached; check again after this time at the latest.
     Wait(Duration),
     TimedOut,
     Silent,
 }
 
-/// One process against its deadlines.
+/// Compares one process with its deadlines.
 #[derive(Debug)]
 pub(crate) struct Watch {
     deadlines: Deadlines,
@@ -71,13 +72,14 @@ impl Watch {
         Watch { deadlines, started: now, heard: now }
     }
 
-    /// The last sign of life; the same one may be told again.
+    /// Records the last output; the same moment may be recorded again.
     pub fn heard(&mut self, at: Moment) {
         if at.awake > self.heard.awake {
             self.heard = at;
         }
     }
 
+    /// Checks both limits at the given moment.
     pub fn verdict(&mut self, now: Moment) -> Verdict {
         let total = self.deadlines.total.saturating_sub(now.awake.saturating_sub(self.started.awake));
         if total.is_zero() {
@@ -88,8 +90,8 @@ impl Watch {
             if now.slept_since(self.heard) < SLEPT {
                 return Verdict::Silent;
             }
-            // Whatever it was talking to is gone after a sleep: it gets the time to notice. From here on the sleep lies
-            // behind the window, so that each one counts once.
+            // Connections break while the machine sleeps, so the process gets time to notice. The window now starts after the
+            // sleep, so that each sleep counts once.
             self.heard = now;
         }
         let idle = self.deadlines.idle.saturating_sub(now.awake.saturating_sub(self.heard.awake));
@@ -135,10 +137,10 @@ mod tests {
     fn time_asleep_counts_for_nothing_and_restarts_the_idle_window_once() {
         let mut watch = Watch::start(LIMITS, at(0, 0));
         watch.heard(at(1, 0));
-        // A night in a bag after eight seconds of silence.
+        // The machine sleeps for hours after eight seconds of silence.
         assert_eq!(watch.verdict(at(9, 30_000)), seconds(2));
         assert_eq!(watch.verdict(at(11, 30_000)), seconds(10));
-        // The last sign of life is still that of the evening.
+        // The last output is still the one from before the sleep.
         watch.heard(at(1, 0));
         assert_eq!(watch.verdict(at(20, 30_000)), seconds(1));
         watch.heard(at(1, 0));

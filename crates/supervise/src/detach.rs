@@ -1,4 +1,4 @@
-//! Starting something that goes on without us and without our terminal.
+//! Starts a process that goes on without us and without our terminal.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 
 use rustix::process::setsid;
 
-/// Starts a command in a session of its own: what happens to our terminal does not concern it.
+/// Starts a command in a session of its own, so that it does not end with our terminal.
 pub fn start_detached(mut command: Command) -> io::Result<Child> {
     // SAFETY: between fork and exec one system call is made; it allocates nothing and takes no lock.
     #[expect(unsafe_code, reason = "the only door to run something between fork and exec")]

@@ -1,5 +1,5 @@
-//! Who a process is: its number, when it started, and in which numbering (a container has its own). A number alone may be
-//! somebody else's by now.
+//! Identifies a process by its id, its start time, and its PID namespace (a container has its own). A process id alone may have
+//! been given to another process by now.
 
 use std::{fmt, str::FromStr};
 
@@ -7,16 +7,18 @@ use rustix::process::{Pid, Signal, getpid};
 
 use crate::table::Process;
 
+/// One particular process, also after its id was reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pid: Pid,
-    /// 0: this system does not tell.
+    /// When the process started; 0 if the system does not tell.
     started: u64,
-    /// Which processes it is numbered among; 0: this system does not tell.
+    /// The PID namespace that its id belongs to; 0 if the system does not tell.
     numbering: u64,
 }
 
 impl Identity {
+    /// The identity of this process.
     pub fn own() -> Identity {
         let pid = getpid();
         let started = Process::at(pid).map_or(0, |process| process.started);
@@ -27,34 +29,35 @@ impl Identity {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Whether this very process is still there. What cannot be found out counts as there: unknown is not dead.
+    /// Whether this very process still runs. If that cannot be found out, it counts as running: unknown is not dead.
     pub fn is_alive(&self) -> bool {
         if self.is_elsewhere() {
             return true;
         }
         match Process::at(self.pid) {
             Some(process) => self.started == 0 || process.started == self.started,
+            // On Linux every running process has an entry in `/proc`; elsewhere only a signal can tell.
             None if cfg!(target_os = "linux") => false,
             None => rustix::process::test_kill_process(self.pid).is_ok(),
         }
     }
 
-    /// In another container: its number means nothing here.
+    /// Whether the process belongs to another container, where its id means nothing to us.
     fn is_elsewhere(&self) -> bool {
         self.numbering != 0 && self.numbering != own_numbering()
     }
 
-    /// Asks it to stop once what it has under way is finished.
+    /// Asks the process to stop once its current work is finished.
     pub fn ask_to_stop(&self) -> bool {
         self.signal(Signal::USR1)
     }
 
-    /// Asks it to end, now.
+    /// Asks the process to end now.
     pub fn ask_to_end(&self) -> bool {
         self.signal(Signal::TERM)
     }
 
-    /// False: it is gone, or not ours to signal.
+    /// Sends a signal. The result is false if the process is gone or if we may not signal it.
     #[cfg(target_os = "linux")]
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         use rustix::{
@@ -64,11 +67,11 @@ impl Identity {
         if self.is_elsewhere() {
             return false;
         }
-        // Held by its descriptor and then looked at: the number cannot change hands in between.
+        // The handle is opened before the check, so the id cannot be reused in between.
         match pidfd_open(self.pid, PidfdFlags::empty()) {
             Ok(held) => self.is_alive() && pidfd_send_signal(held, signal).is_ok(),
             Err(Errno::SRCH) => false,
-            // A system without them: the look comes as late as it can.
+            // This system has no such handles: the check comes as late as possible.
             Err(_) => self.is_alive() && rustix::process::kill_process(self.pid, signal).is_ok(),
         }
     }
@@ -85,13 +88,13 @@ impl From<Process> for Identity {
     }
 }
 
-/// The kernel's number for the numbering that we live in.
+/// The kernel's number for the PID namespace that we live in.
 fn own_numbering() -> u64 {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino())
 }
 
-/// `1234@5678@4026531836`.
+/// Formats the identity as process id, start time and namespace: `1234@5678@4026531836`.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}@{}", self.pid(), self.started, self.numbering)
@@ -122,7 +125,7 @@ mod tests {
         if cfg!(target_os = "linux") {
             let another = Identity { started: own.started + 1, ..own };
             assert!(!another.is_alive());
-            // Unknown is not dead.
+            // A process of another namespace is unknown, and unknown is not dead.
             let elsewhere = Identity { numbering: own.numbering + 1, ..another };
             assert!(elsewhere.is_alive() && !elsewhere.ask_to_end());
         }

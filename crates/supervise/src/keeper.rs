@@ -1,24 +1,28 @@
-//! The keeper: a process of ours between us and an agent's tree, so that nothing of the tree outlives the task.
+//! The keeper: a process of our own between Tribunal and an agent's process tree, so that no process of the tree outlives the
+//! task.
 //!
-//! It is a mode of the same binary, entered before arguments are looked at. It adopts orphans (the kernel's "subreaper"),
-//! has a session of its own, and waits for three things in one poll: the agent's end, a word on the line to its parent, and
-//! that line's end, which means that the parent is gone. Whichever comes, it then ends what is left: asks, waits the grace,
-//! kills, until it has no child. It holds the run's locks meanwhile: a free lock means a tree that is gone.
+//! It is a mode of the same binary, entered before the arguments are parsed. It adopts orphans (the kernel's "subreaper"), has
+//! a session of its own, and waits for three things in one poll: the end of the agent, an order on the control channel to its
+//! parent, and the end of that channel, which means that the parent is gone. In each case it then ends what is left: it asks,
+//! waits for the grace period, and kills, until it has no child. Meanwhile it holds the locks of the run: a free lock means
+//! that the tree is gone.
 //!
-//! The agent's streams are the agent's own: the keeper passes them on and lets go of them.
+//! The streams belong to the agent: the keeper passes them on and closes its own copies.
 //!
-//! On the line, in words: `started PID`, `refused ERRNO`, `exited CODE`, `killed SIGNAL`, `left NUMBER`; the other way any byte
-//! means "end it".
+//! The keeper writes lines on the control channel: `started PID`, `refused ERRNO`, `exited CODE`, `killed SIGNAL`, `left
+//! NUMBER`.
+//! In the other direction any byte means "end it".
 
 #[cfg(target_os = "linux")]
 mod linux;
 
 use std::{path::PathBuf, process::ExitCode};
 
-/// How the keeper is called, and how it shows up in a list of processes.
+/// The name by which the keeper is started and shown in a list of processes.
 pub(crate) const NAME: &str = "tribunal-keeper";
 
-/// To be called first in `main` of every program that is its own keeper: `Some` when it was started as one, and is done.
+/// Runs the keeper if this process was started as one, and returns its exit code. Every program that is its own keeper calls
+/// this first in `main`.
 pub fn enter() -> Option<ExitCode> {
     #[cfg(target_os = "linux")]
     if std::env::args_os().next().is_some_and(|name| name == NAME) {
@@ -27,20 +31,20 @@ pub fn enter() -> Option<ExitCode> {
     None
 }
 
-/// Our own program, also when its file has been replaced since we started. None where there are no keepers.
+/// The path of our own program, which stays valid when its file is replaced. `None` on systems without keepers.
 pub fn own_program() -> Option<PathBuf> {
     cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/exe"))
 }
 
-/// What the keeper says on the line.
+/// A message of the keeper on the control channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     Started(i32),
-    /// The program could not be started, for this reason of the system's.
+    /// The program could not be started; the value is the error number of the system.
     Refused(i32),
     Exited(i32),
     Killed(i32),
-    /// So many processes may not be ended by us.
+    /// The number of processes that we may not end.
     Left(usize),
 }
 
@@ -55,6 +59,7 @@ impl Word {
         }
     }
 
+    /// Reads a line of the control channel; unknown messages are ignored.
     pub fn parse(line: &str) -> Option<Word> {
         let (word, number) = line.trim().split_once(' ')?;
         let number: i32 = number.parse().ok()?;

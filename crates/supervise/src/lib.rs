@@ -1,14 +1,14 @@
-//! Runs one process as a task: deadlines, bounded output, and nothing of its tree left afterwards.
+//! Runs one process as a task: with deadlines, with bounded output, and with no process of its tree left afterwards.
 //!
-//! It knows no agent and no journal: a [`Command`] comes in, an [`Ended`] goes out. It is the only crate that may say
-//! `unsafe`.
+//! The crate knows no agent and no journal: a [`ProcessCommand`] comes in, a [`ProcessOutcome`] goes out. It is the only crate
+//! that may use `unsafe`.
 //!
-//! Between us and the process stands a [`keeper`]: a small process of our own that adopts whatever the process leaves behind
-//! (sessions of its own, double forks) and ends all of it when the process ends, when it is told to, and when we are gone.
-//! What only the next start can find, because keeper and parent were both killed, is ended by [`strays`]. Where the kernel
-//! knows no adopting (macOS), a process group is all there is: what leaves it, survives.
+//! Between Tribunal and the process stands a [`keeper`]: a small process of our own that adopts everything the process leaves
+//! behind (own sessions, double forks) and ends all of it when the process ends, when the parent asks for it, and when the
+//! parent is gone. If keeper and parent are both killed, the next start finds what is left and ends it through [`strays`]. On
+//! systems whose kernel cannot adopt processes (macOS) there is only a process group: a process that leaves it survives.
 //!
-//! It does not decide how long anything may take, does not retry, and kills nothing by name.
+//! The crate does not decide how long anything may take, does not retry, and kills nothing by name.
 
 mod capture;
 mod deadlines;

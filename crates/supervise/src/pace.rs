@@ -1,11 +1,11 @@
-//! How fast a process prints. Decided here without a timer, so that tests can say what time it is.
+//! Measures how fast a process prints. There is no timer here, so that tests can say what time it is.
 
 use std::time::Duration;
 
-/// What is counted together.
+/// The period over which bytes are added up.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Bytes of the second that runs.
+/// The bytes of the current period.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     since: Option<Duration>,
@@ -13,8 +13,9 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Whether this is more than `limit` within a second.
+    /// Adds new bytes and tells whether there were more than `max_bytes` within one period.
     pub fn exceeds(&mut self, limit: u64, now: Duration, bytes: u64) -> bool {
+        // A clock that was set back gives a difference of zero and therefore no new period.
         if self.since.is_none_or(|since| now.saturating_sub(since) >= WINDOW) {
             *self = Pace { since: Some(now), bytes: 0 };
         }
@@ -33,12 +34,12 @@ mod tests {
         let mut pace = Pace::default();
         assert!(!pace.exceeds(100, ms(5000), 60));
         assert!(!pace.exceeds(100, ms(5999), 40));
-        // A second after the first byte another one begins.
+        // A second after the first byte another period begins.
         assert!(!pace.exceeds(100, ms(6000), 100));
         assert!(pace.exceeds(100, ms(6999), 1));
         assert!(!pace.exceeds(100, ms(7000), 1));
         assert!(pace.exceeds(100, ms(7000), u64::MAX));
-        // A clock set back is no new second.
+        // A clock that was set back does not begin a new period.
         assert!(pace.exceeds(100, ms(1), 1));
     }
 }

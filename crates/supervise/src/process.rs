@@ -1,4 +1,4 @@
-//! One process from its start to the end of its tree.
+//! Runs one process from its start to the end of its tree.
 
 use std::{
     collections::BTreeMap,
@@ -25,41 +25,43 @@ use crate::{
     tree::Tree,
 };
 
-/// Output that somebody still holds open is waited for so long after the process itself ended.
+/// How long to wait for output that another process still holds open after the process itself has ended.
 const DRAIN: Duration = Duration::from_millis(500);
-/// A thousand idle processes have two thousand buffers: they start small and grow for those who talk.
+/// The initial size of a read buffer. A thousand idle processes have two thousand buffers, so they start small and grow only
+/// for processes that print a lot.
 const SMALL: usize = 4 << 10;
 const LARGE: usize = 64 << 10;
 
-/// What to run.
+/// A process to run, with its limits.
 pub struct Command {
     pub program: OsString,
     pub args: Vec<OsString>,
     pub folder: PathBuf,
-    /// Added to our own environment.
+    /// Variables that are added to our own environment.
     pub env: BTreeMap<String, OsString>,
-    /// Taken out of it.
+    /// Variables that are removed from it.
     pub without: Vec<String>,
     pub input: Vec<u8>,
     pub deadlines: Deadlines,
-    /// Between asking the tree to end and killing it.
+    /// The time between asking the tree to end and killing it.
     pub grace: Duration,
     pub output: Output,
-    /// The program that keeps the tree; none: a process group is all there is.
+    /// The program that keeps the tree; with `None` there is only a process group.
     pub keeper: Option<PathBuf>,
     /// Locks that stay held until the last process of the tree is gone.
     pub hold: Vec<Arc<File>>,
-    /// True: end it now.
+    /// Ends the process as soon as the value becomes true.
     pub stop: Option<watch::Receiver<bool>>,
 }
 
-/// What becomes of what it prints.
+/// The limits on what a process prints.
 pub struct Output {
-    /// Past this much on one stream it is ended as a flood.
+    /// The number of bytes on one stream after which the process is ended as a flood.
     pub flood: u64,
-    /// More than this within a second, on both streams, and it is ended as a flood, too; none: as fast as it likes.
+    /// The number of bytes within a second, on both streams together, after which the process is ended as a flood; `None` means
+    /// that its speed is not limited.
     pub rate: Option<u64>,
-    /// Sees standard output as it comes.
+    /// A callback that gets standard output as it arrives.
     pub seen: Option<OnOutput>,
 }
 
@@ -86,29 +88,30 @@ impl std::fmt::Debug for Output {
     }
 }
 
-/// How a process ended.
+/// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     Exited(i32),
     Killed(i32),
-    /// Ended by us: it took too long.
+    /// We ended it: it took too long.
     TimedOut,
-    /// Ended by us: it gave no sign of life.
+    /// We ended it: it printed nothing for too long.
     Silent,
-    /// Ended by us: it printed without end.
+    /// We ended it: it printed without end.
     Flooded,
-    /// Ended by us: somebody wanted to stop.
+    /// We ended it: the caller asked for it.
     Stopped,
-    /// Nobody knows: its keeper was killed.
+    /// The end is not known, because the keeper was killed.
     Lost,
 }
 
+/// What is known of a process after its end.
 #[derive(Debug)]
 pub struct Ended {
     pub how: How,
     pub stdout: Captured,
     pub stderr: Captured,
-    /// Processes of its tree that we may not end.
+    /// The number of processes of its tree that we may not end.
     pub left: usize,
 }
 
@@ -127,6 +130,7 @@ pub enum StartError {
 impl StartError {
     pub(crate) fn of(command: &Command, cause: &io::Error) -> StartError {
         let program = command.program.to_string_lossy().into_owned();
+        // An `io::Error` cannot be cloned; its number, or else its text, is enough for a new one.
         let cause = match cause.raw_os_error() {
             Some(errno) => io::Error::from_raw_os_error(errno),
             None => io::Error::other(cause.to_string()),
@@ -139,7 +143,7 @@ impl StartError {
         };
         match (full, cause.kind()) {
             (Some(what), _) => StartError::NoRoom { program, what, cause },
-            // A missing working folder gives the same error as a missing program.
+            // A missing working directory gives the same error as a missing program.
             (None, io::ErrorKind::NotFound) if command.folder.is_dir() => StartError::NotFound { program },
             (None, io::ErrorKind::NotFound) => {
                 let cause = io::Error::other(format!("its folder {} is gone", command.folder.display()));
@@ -151,9 +155,10 @@ impl StartError {
     }
 }
 
-/// Runs a command to its end and to that of everything it started. Dropping the future ends the tree, too, but does not
-/// wait for that.
+/// Runs a command until it and everything it started have ended. Dropping the future ends the tree, too, but does not wait for
+/// that.
 pub async fn run(command: Command) -> Result<Ended, StartError> {
+    // The deadlines begin before the start: a keeper that hangs must not hang us.
     let mut watch = Watch::start(command.deadlines, Moment::now());
     let mut tree = match timeout(command.deadlines.total, Tree::start(&command)).await {
         Ok(started) => started?,
@@ -161,7 +166,7 @@ pub async fn run(command: Command) -> Result<Ended, StartError> {
     };
     if let Some(mut stdin) = tree.child().stdin.take() {
         let input = command.input;
-        // A process that does not read its input has a right to; what it says counts.
+        // A process need not read its input, so a failed write is not an error; its output counts.
         tokio::spawn(async move {
             let _ = stdin.write_all(&input).await;
         });
@@ -170,6 +175,7 @@ pub async fn run(command: Command) -> Result<Ended, StartError> {
     let alarm = Arc::new(Alarm { flood, rate, ..Alarm::default() });
     let stdout = Stream::read(tree.child().stdout.take(), command.output.seen, alarm.clone());
     let stderr = Stream::read(tree.child().stderr.take(), None, alarm.clone());
+    // The loop wakes up for the exit, for a limit, for a stop, or at the next deadline; new output only moves the deadline.
     let mut stop = command.stop;
     let how = loop {
         if let Some(heard) = alarm.heard() {
@@ -181,6 +187,8 @@ pub async fn run(command: Command) -> Result<Ended, StartError> {
             Verdict::Silent => break How::Silent,
         };
         tokio::select! {
+            // The exit comes first: a process that ended by itself keeps its exit code even if a limit is reached at the same
+            // time.
             biased;
             how = tree.exited() => break how,
             () = alarm.flooded.notified() => break How::Flooded,
@@ -191,29 +199,30 @@ pub async fn run(command: Command) -> Result<Ended, StartError> {
     if matches!(how, How::TimedOut | How::Silent | How::Flooded | How::Stopped) {
         tree.end().await;
     }
+    // A process that ended by itself may have left children behind, so the tree is awaited in any case.
     let left = tree.gone().await;
     if (how == How::Lost || left.is_none())
         && let Some(mark) = command.env.get(strays::MARK).cloned()
     {
-        // Nobody else will end what the keeper held.
+        // Without its keeper, nothing else would end the processes that it held.
         let _ = tokio::task::spawn_blocking(move || strays::sweep(|found| *found == *mark)).await;
     }
     let left = left.unwrap_or(0);
     Ok(Ended { how, stdout: stdout.finish().await, stderr: stderr.finish().await, left })
 }
 
-/// Returns when somebody wants to stop.
+/// Returns when the caller asks to stop; without such a request it never returns.
 async fn told(stop: &mut Option<watch::Receiver<bool>>) {
     if let Some(stop) = stop
         && stop.wait_for(|now| *now).await.is_ok()
     {
         return;
     }
-    // Nobody can say anything (any more).
+    // There is no sender (any more), so no request can arrive.
     std::future::pending().await
 }
 
-/// What the readers of both streams tell whoever waits.
+/// Connects the readers of both streams with the loop that waits for the process.
 #[derive(Debug, Default)]
 struct Alarm {
     flood: u64,
@@ -235,19 +244,20 @@ impl Alarm {
         }
     }
 
-    /// The last sign of life.
+    /// The moment of the last output on either stream.
     fn heard(&self) -> Option<Moment> {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A stream being read in the background.
+/// An output stream that is read in the background.
 struct Stream {
     captured: Arc<Mutex<Captured>>,
     reader: JoinHandle<()>,
 }
 
 impl Stream {
+    /// Starts reading a stream until its end.
     fn read<R: AsyncRead + Unpin + Send + 'static>(
         from: Option<R>,
         seen: Option<OnOutput>,
@@ -264,14 +274,17 @@ impl Stream {
                 if let Some(see) = &seen {
                     see(bytes);
                 }
+                // The lock is released before the monitor is notified; the waiting loop takes it when it collects the output.
                 let total = {
                     let mut captured = into.lock().unwrap_or_else(PoisonError::into_inner);
                     captured.push(bytes);
                     captured.total()
                 };
+                // Reading goes on: the tail of a flood is kept until the process has ended.
                 if total > alarm.flood {
                     alarm.flooded.notify_one();
                 }
+                // A full buffer means that more is waiting.
                 if read == buffer.len() && read < LARGE {
                     buffer.resize(LARGE, 0);
                 }
@@ -280,7 +293,7 @@ impl Stream {
         Stream { captured, reader }
     }
 
-    /// What was read; late output is waited for briefly, then the pipe is closed.
+    /// Returns the captured output. Late output is awaited briefly, then the pipe is closed.
     async fn finish(mut self) -> Captured {
         if timeout(DRAIN, &mut self.reader).await.is_err() {
             self.reader.abort();

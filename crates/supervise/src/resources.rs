@@ -1,13 +1,13 @@
-//! What the kernel lets us have.
+//! Limits that the kernel puts on our resources.
 
 use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How many files could be open before we asked for more: what a child gets back.
+/// The limit on open files before we raised it; children get it back.
 static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 
-/// A thousand agents are a few thousand pipes: raises our own limit on open files as far as we may, and says how far.
+/// Raises our own limit on open files as far as possible and returns it: a thousand agents need a few thousand pipes.
 pub fn allow_many_files() -> u64 {
     BEFORE.get_or_init(|| {
         let limit = getrlimit(Resource::Nofile);
@@ -17,13 +17,15 @@ pub fn allow_many_files() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The limit that a child should see: many programs close every file they could have, one by one.
+/// The limit that a child should see: many programs close every possible descriptor one by one, which is slow with a high
+/// limit.
 pub(crate) fn files_of_a_child() -> Option<u64> {
     BEFORE.get().copied().flatten()
 }
 
+/// Sets the limit on open files of this process.
 pub(crate) fn set_files(current: u64) {
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // A child with a longer table is slower, not wrong.
+    // A failure is harmless: a child with a higher limit is slower, not wrong.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
 }

@@ -1,5 +1,5 @@
-//! Processes that an earlier start left behind because it and their keeper were both killed. They are known by a mark in
-//! their environment, which every process of a run inherits, and are ended by number *and* start time.
+//! Ends processes that an earlier run left behind because it and their keeper were both killed. They are recognised by a mark
+//! in their environment, which every process of a run inherits, and are signalled by process id *and* start time.
 
 use std::{thread, time::Duration};
 
@@ -13,14 +13,14 @@ use crate::{
 /// The environment variable that marks every process of a run.
 pub const MARK: &str = "TRIBUNAL_MARK";
 
-/// Between asking and killing.
+/// The time between asking and killing.
 const GRACE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(10);
-/// What is still there after this cannot be ended by us.
+/// The time after which remaining processes count as ones that we cannot end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Ends every process whose mark `is_stray` accepts, and says how many there were. We and those we descend from are never
-/// among them: a person may well work in a shell that an agent once opened.
+/// Ends every process whose mark `is_stray` accepts, and returns how many there were. This process and its ancestors are never
+/// among them: the user may work in a shell that an agent once opened.
 pub fn sweep(is_stray: impl Fn(&str) -> bool) -> usize {
     let own = getpid();
     let mut spared = table::ancestors(own);
@@ -29,6 +29,7 @@ pub fn sweep(is_stray: impl Fn(&str) -> bool) -> usize {
         let ours = table::all().into_iter().filter(|process| !spared.contains(&process.pid));
         ours.filter(|process| process.has_variable(MARK, &is_stray)).collect()
     };
+    // Processes may start others while they are being ended, so the table is read again in each step.
     let mut seen: Vec<Process> = Vec::new();
     let mut waited = Duration::ZERO;
     loop {

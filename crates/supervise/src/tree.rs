@@ -1,4 +1,5 @@
-//! A started process with everything that descends from it: kept by a keeper, or, where there are none, a process group.
+//! A started process with everything that descends from it: held by a keeper or, on systems without keepers, by a process
+//! group.
 
 use std::{
     io,
@@ -28,10 +29,10 @@ use crate::{
     resources,
 };
 
-/// A keeper that ends its tree is done this long after the grace, at the latest.
+/// How long after the grace period a keeper may take to end its tree.
 const KEEPERS_PATIENCE: Duration = Duration::from_secs(6);
 
-/// Dropping it ends the tree: a keeper sees its line end, a group is killed.
+/// A running process tree. Dropping it ends the tree: a keeper sees the end of its channel, a group is killed.
 pub(crate) struct Tree {
     /// The keeper, or the process itself.
     child: Child,
@@ -39,8 +40,10 @@ pub(crate) struct Tree {
     hold: Hold,
 }
 
+/// The means by which a tree is ended.
 enum Hold {
-    /// The same line twice. Orders are written as to a file: sandboxes of clients (Codex) let nobody send on a socket.
+    /// Both ends are the same channel. Orders are written as to a file, because the sandboxes of some clients (Codex) forbid
+    /// sending on a socket.
     Line {
         words: Lines<BufReader<UnixStream>>,
         orders: OwnedFd,
@@ -48,7 +51,7 @@ enum Hold {
     Group(Group),
 }
 
-/// Whatever is left of it is killed when this is dropped.
+/// A process group; its remaining processes are killed when this is dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
@@ -66,7 +69,7 @@ impl Group {
 }
 
 impl Tree {
-    /// The tree and the streams of its first process.
+    /// Starts the tree; its first process has piped streams.
     pub async fn start(command: &Command) -> Result<Tree, StartError> {
         match &command.keeper {
             Some(keeper) => Tree::start_kept(command, keeper).await,
@@ -89,14 +92,16 @@ impl Tree {
             .arg(resources::files_of_a_child().map_or("-".to_string(), |files| files.to_string()))
             .arg(&command.program)
             .args(&command.args);
+        // The locks and the channel must survive the exec of the keeper; all other descriptors are closed by it.
         let left_open: Vec<RawFd> = locks.into_iter().chain([theirs.as_raw_fd()]).collect();
         in_own_session(&mut build, left_open);
         let child = spawn(build, command)?;
+        // Only the keeper may hold its end: otherwise the end of the channel would never be seen.
         drop(theirs);
         let orders = OwnedFd::from(ours.try_clone().map_err(failed)?);
         let mut words = BufReader::new(UnixStream::from_std(ours).map_err(failed)?).lines();
-        // The first word says whether the program could be started. Silence: the keeper was killed before it could say
-        // anything, and is lost with whatever it had started.
+        // The first message tells whether the program could be started. Without one the keeper was killed early, and it is lost
+        // with everything it had started.
         let first = words.next_line().await.ok().flatten();
         if let Some(Word::Refused(errno)) = first.as_deref().and_then(Word::parse) {
             return Err(failed(io::Error::from_raw_os_error(errno)));
@@ -116,7 +121,7 @@ impl Tree {
         &mut self.child
     }
 
-    /// Waits for the first process. May be dropped and called again.
+    /// Waits for the first process to end. The future may be dropped and the method called again.
     pub async fn exited(&mut self) -> How {
         match &mut self.hold {
             Hold::Group(_) => ending(self.child.wait().await),
@@ -124,6 +129,7 @@ impl Tree {
                 match words.next_line().await.ok().flatten().as_deref().map(Word::parse) {
                     Some(Some(Word::Exited(code))) => return How::Exited(code),
                     Some(Some(Word::Killed(signal))) => return How::Killed(signal),
+                    // Other messages, also unknown ones, do not tell the end.
                     Some(_) => {}
                     None => return How::Lost,
                 }
@@ -131,11 +137,11 @@ impl Tree {
         }
     }
 
-    /// Asks all of the tree to end; after the grace it is killed.
+    /// Asks the whole tree to end; after the grace period it is killed.
     pub async fn end(&mut self) {
         match &mut self.hold {
             Hold::Line { orders, .. } => {
-                // One order in all, so there is always room for it. If it fails, the keeper has ended.
+                // Only one order is ever written, so there is always room for it. If the write fails, the keeper has ended.
                 let _ = write(orders, b"end\n");
             }
             Hold::Group(group) => {
@@ -147,8 +153,8 @@ impl Tree {
         }
     }
 
-    /// Waits until nothing of it is left, and says how many processes withstood. None: the keeper itself does not end (an
-    /// agent may have stopped it); it was killed.
+    /// Waits until no process of the tree is left, and returns how many could not be ended. `None` means that the keeper itself
+    /// did not end (an agent may have stopped it) and was killed.
     pub async fn gone(mut self) -> Option<usize> {
         let patience = self.grace + KEEPERS_PATIENCE;
         let left = timeout(patience, self.last_words()).await.ok();
@@ -159,6 +165,7 @@ impl Tree {
         left
     }
 
+    /// Reads the remaining messages of the keeper and waits for its end.
     async fn last_words(&mut self) -> usize {
         let mut left = 0;
         if let Hold::Line { words, .. } = &mut self.hold {
@@ -173,6 +180,7 @@ impl Tree {
     }
 }
 
+/// Starts a process with the directory, environment and pipes of the command.
 fn spawn(mut build: tokio::process::Command, command: &Command) -> Result<Child, StartError> {
     build
         .current_dir(&command.folder)
@@ -186,7 +194,7 @@ fn spawn(mut build: tokio::process::Command, command: &Command) -> Result<Child,
     build.spawn().map_err(|cause| StartError::of(command, &cause))
 }
 
-/// A session of its own, so that a Ctrl-C is ours alone, and these descriptors left open.
+/// Prepares a process to run in a session of its own, so that Ctrl-C reaches only us, and to inherit the given descriptors.
 fn in_own_session(build: &mut tokio::process::Command, left_open: Vec<RawFd>) {
     let before_exec = move || {
         setsid()?;
@@ -205,6 +213,7 @@ fn in_own_session(build: &mut tokio::process::Command, left_open: Vec<RawFd>) {
     }
 }
 
+/// Translates the exit status of a process without a keeper.
 fn ending(status: io::Result<ExitStatus>) -> How {
     use std::os::unix::process::ExitStatusExt;
     match status {

@@ -1,4 +1,4 @@
-//! Lines that several processes append to one file.
+//! Appends lines to a file that several processes write.
 
 use std::{
     fs::OpenOptions,
@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
-/// Appends `line` and its line end by a single write, so that lines of processes that append at the same time stay whole.
-/// `writeln!` on a file would write in pieces, and another process, or a kill, could come in between.
+/// Appends `line` and its line end by a single write, so that lines of processes that append at the same time are not mixed.
+/// `writeln!` would write in pieces, and another process, or a kill, could come in between.
 pub fn append_line(path: &Path, line: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
     file.write_all(format!("{line}\n").as_bytes())

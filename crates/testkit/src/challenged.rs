@@ -1,4 +1,4 @@
-//! A round whose findings were disputed: the first round of the recorded run, as a build with challengers has it.
+//! A sample journal with a disputed round: the first round of the recorded run, as a build with challengers would record it.
 
 use tribunal_core::{
     brief::{Brief, Content, Disputed, Holds, Ruling},
@@ -15,11 +15,11 @@ use tribunal_core::{
 
 use crate::{SAMPLE_JOURNAL, entries, samples};
 
-/// What is quoted against F2.
+/// The quote that refutes finding F2.
 pub const COUNTER: &str = "SMS and telephone calls, for responders as well as for subscribers";
 
-/// Up to the end of round 1. Of ten findings one was raised twice and one is ungrounded; of the others F2 is refuted, F4 goes
-/// from medium to low, and on F5, which is critical, a person has to decide.
+/// The journal up to the end of round 1. Of ten findings one was raised twice and one is ungrounded; of the others F2 is
+/// refuted, F4 goes from medium to low, and for F5, which is critical, the user has to decide.
 pub fn challenged() -> Vec<Entry> {
     let recorded = entries(SAMPLE_JOURNAL);
     let ends = |entry: &Entry| matches!(entry.event, Event::RoundEnded { .. });
@@ -27,6 +27,7 @@ pub fn challenged() -> Vec<Entry> {
     let mut told = Told { ask: asked(&recorded), all: recorded[..at].to_vec() };
     let disputed: Vec<Finding> =
         told.view().findings.into_values().filter(|f| f.status.is_open() && f.raisers.len() == 1).collect();
+    // Two challengers disagree on F2 and F5, so a third one is asked about these.
     let third: Vec<Finding> =
         disputed.iter().filter(|f| [FindingId(2), FindingId(5)].contains(&f.id)).cloned().collect();
     told.ask("1/1", "first", &disputed);
@@ -41,12 +42,14 @@ pub fn challenged() -> Vec<Entry> {
     told.all
 }
 
+/// A journal under construction.
 struct Told {
-    /// Any call of an agent, to be made into others.
+    /// A recorded call of an agent, as a template for the others.
     ask: Event,
     all: Vec<Entry>,
 }
 
+/// Finds the first call of an agent in the recorded journal.
 fn asked(recorded: &[Entry]) -> Event {
     let ask = |event: &&Event| matches!(event, Event::EffectStarted { effect: Effect::Ask(_), .. });
     recorded.iter().map(|entry| &entry.event).find(ask).cloned().unwrap_or(Event::Unknown)
@@ -56,6 +59,7 @@ fn key(name: &str) -> Key {
     Key::new(format!("round-1/challenge/{name}"))
 }
 
+/// What an agent says about a finding: verdict, note and counter-quote.
 fn says(agent: &str, finding: FindingId) -> (Holds, &'static str, &'static str) {
     match (finding.0, agent) {
         (2, "first" | "third") => (Holds::Invalid, "the line under Out of Scope settles it", COUNTER),
@@ -122,6 +126,7 @@ impl Told {
         };
         let voices: Vec<Voice> = agents.iter().map(voice).collect();
         let ruled = rule(&voices);
+        // Doubt lowers the severity of F4 by one step.
         let severity = if id.0 == 4 { Severity::Low } else { finding.severity };
         self.note(Event::FindingRuled { finding: id, ruled, severity, voices: voices.clone() });
         match ruled {

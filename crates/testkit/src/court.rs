@@ -1,8 +1,8 @@
-//! The simulated court: reviews of documents whose defects are known, by agents whose errors are known.
+//! The simulated court: reviews of documents whose defects are known, by agents whose error rates are known.
 //!
-//! It drives the real workflow over a world of its own and counts: false findings that reach a fixer, true ones that are lost,
-//! defects that are left, rounds, agent calls. The rules are the product's; nothing of them is written a second time here. What
-//! is assumed of agents, and what the figures mean, stands in `docs/court.md`.
+//! It drives the real workflow over a world of its own and counts false findings that reach a fixer, true ones that are lost,
+//! remaining defects, rounds, and agent calls. The rules are those of the product; none of them is repeated here. The
+//! assumptions about agents and the meaning of the figures are in `docs/court.md`.
 
 mod calibration;
 mod document;
@@ -33,12 +33,12 @@ use crate::{
 pub use world::Calls;
 use world::{AGENTS, Courtroom};
 
-/// A run that has written so much to its journal has no end.
+/// The number of journal entries after which a run counts as endless.
 const ENDLESS: usize = 10_000;
-/// What passes between two entries of the journal.
+/// The time that passes between two journal entries.
 const TICK_MS: u64 = 1_000;
 
-/// Who reviews.
+/// One panel of reviewers to simulate.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     pub name: &'static str,
@@ -47,7 +47,7 @@ pub struct Variant {
     pub providers: usize,
 }
 
-/// What is held side by side. The first has no second opinion.
+/// The variants that are compared. The first one has no second opinion.
 pub const VARIANTS: [Variant; 5] = [
     Variant { name: "one reviewer, no challenge", tier: 0, level: Some(Level::Minimal), providers: 1 },
     Variant { name: "one provider", tier: 2, level: None, providers: 1 },
@@ -72,7 +72,7 @@ impl Variant {
         }
     }
 
-    /// One run: the same seed is the same document, whoever reviews it.
+    /// Simulates one run. The same seed gives the same document for every variant.
     pub fn run(&self, seed: u64) -> Tally {
         let world = Courtroom::new(seed);
         let settings = self.settings(world.document.section);
@@ -86,7 +86,7 @@ impl Variant {
         tally::count(&trial.world, &trial.journal, ended)
     }
 
-    /// Runs 0 to `runs` of a seed, on all processors. The sum is the same on every machine.
+    /// Simulates runs 0 to `run_count` of a seed on all processors. The sum is the same on every machine.
     pub fn runs(&self, seed: u64, runs: u64) -> Tally {
         let workers = thread::available_parallelism().map_or(1, |number| number.get() as u64);
         thread::scope(|scope| {
@@ -108,7 +108,7 @@ impl Variant {
     }
 }
 
-/// The seed of one run among many.
+/// Derives the seed of one run among many.
 pub fn seed_of(seed: u64, run: u64) -> u64 {
     let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ run);
     (dice.roll(1 << 30) as u64) << 30 | dice.roll(1 << 30) as u64

@@ -1,4 +1,4 @@
-//! Repeatable chance (SplitMix64): a seed is a whole test case.
+//! A repeatable source of chance (SplitMix64): a seed determines a whole test case.
 
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
@@ -16,12 +16,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// 0 to `sides - 1`; 0 for no sides at all.
+    /// Returns 0 to `sides - 1`, and 0 for no sides at all.
     pub fn roll(&mut self, sides: usize) -> usize {
         if sides == 0 { 0 } else { (self.next() % sides as u64) as usize }
     }
 
-    /// True so many times in a hundred.
+    /// Returns true with the given percentage.
     pub fn percent(&mut self, chance: usize) -> bool {
         self.roll(100) < chance
     }

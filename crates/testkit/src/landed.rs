@@ -1,4 +1,4 @@
-//! The journal of a run over a code change, as far as landings are concerned.
+//! A sample journal of a run over a code change, as far as landings are concerned.
 
 use tribunal_core::{
     event::Event,
@@ -9,12 +9,12 @@ use tribunal_core::{
 
 use crate::samples;
 
-/// Who makes the change number 0, 1, 2, …
+/// The key of the fixer that makes the change with this index.
 pub fn lander(number: usize) -> Key {
     Key::fix_iteration(1, 1).fixer(number as u32 + 1)
 }
 
-/// A run that has landed one change for each list of findings, each of which it repaired, and then stopped.
+/// The events of a run that has landed one change for each list of findings, has fixed those findings, and has then stopped.
 pub fn landed_change(landings: &[Vec<FindingId>]) -> Vec<Event> {
     let mut settings = samples::settings();
     settings.subject = Subject::Change(Box::new(Change { range: "work tree".into(), ..Change::default() }));

@@ -1,7 +1,7 @@
-//! A world that answers at random: agents that find, invent, multiply, repeat, lie, fail and contradict; fixers that go back
-//! and forth; people who answer or never do, who change the text and the tracker at any moment.
+//! A world that answers at random: agents find, invent, multiply, repeat, lie, fail and contradict; fixers go back and forth;
+//! users answer or never do, and change the text and the tracker at any moment.
 //!
-//! It keeps a text with flaws of its own, so that grounding, landing and verifying meet something real.
+//! The world keeps a text with flaws of its own, so that grounding, landing and verifying work on real content.
 
 use tribunal_core::{
     brief::{Brief, Holds, Raised, Said, Task},
@@ -24,7 +24,7 @@ use crate::{
     trial::{Performed, World},
 };
 
-/// How bad the world is, in times of a hundred.
+/// The rates of everything that can go wrong, in percent.
 #[derive(Clone, Copy, Debug)]
 pub struct Temper {
     pub agent_fails: usize,
@@ -33,16 +33,16 @@ pub struct Temper {
     pub fixer_blocks: usize,
     pub fixer_lies: usize,
     pub landing_refused: usize,
-    /// A fix brings a new flaw.
+    /// A fix adds a new flaw.
     pub fix_adds_flaw: usize,
-    /// A fix turns one flaw into another and that one back.
+    /// A fix turns one flaw into another, and the next fix turns that one back.
     pub fix_goes_back: usize,
-    /// Reviewers find something wrong with every line.
+    /// Reviewers object to every heading.
     pub findings_multiply: usize,
-    /// An answer says what was said before.
+    /// An answer repeats an earlier one.
     pub says_it_again: usize,
     pub person_answers: usize,
-    /// A person changes the tracker or the text.
+    /// A user changes the tracker or the text.
     pub person_edits: usize,
 }
 
@@ -72,11 +72,11 @@ pub struct RandomWorld {
     temper: Temper,
     lines: Vec<String>,
     flaws_made: usize,
-    /// Claims of the fixer whose patch is not landed yet, by its key.
+    /// The findings that pending patches fix, by the key of the fixer.
     patches: Vec<(String, Vec<FindingId>)>,
     assigned: Vec<(FindingId, String)>,
     open: Vec<Decision>,
-    /// Even the busiest person goes home.
+    /// The number of edits that users still make; without a limit some runs would never end.
     edits_left: usize,
 }
 
@@ -130,7 +130,7 @@ impl RandomWorld {
                 FaultKind::Overflow,
                 FaultKind::Refused,
                 FaultKind::Limited { until_ms: None },
-                // Long past, soon, and long after the run has lost its patience.
+                // These limits lie in the past, in the near future, and beyond the patience of the run.
                 FaultKind::Limited { until_ms: Some(1) },
                 FaultKind::Limited { until_ms: Some(5_000_000) },
                 FaultKind::Limited { until_ms: Some(u64::MAX) },
@@ -171,6 +171,7 @@ impl RandomWorld {
                 raised.push(self.claim(flaw));
             }
         }
+        // This quote is not in the text, so grounding has to dismiss the claim.
         if self.dice.percent(self.temper.quote_invented) {
             raised.push(self.claim("never written".to_string()));
         }
@@ -250,7 +251,7 @@ impl RandomWorld {
                     self.flaws_made += 1;
                     format!("flaw {}", self.flaws_made)
                 } else if self.dice.percent(self.temper.fix_goes_back) {
-                    // One flaw, then the other, then the first again.
+                    // The flaw alternates between two wordings, so that fixes make no progress.
                     quote.strip_suffix(" again").map_or_else(|| format!("{quote} again"), String::from)
                 } else {
                     format!("repaired {id}")
@@ -261,7 +262,7 @@ impl RandomWorld {
         samples::landed(&self.text(), hunks)
     }
 
-    /// What a session that is left alone makes of the text: some flaws go, some come, or nothing happens.
+    /// What an unattended session does to the text: it fixes some flaws, adds some, or changes nothing.
     fn take_in(&mut self, before: &[FrozenFile]) -> Reply {
         if self.dice.percent(self.temper.landing_refused) {
             let why = Refusal::Check { command: "check".into(), output: "no".into() };
@@ -283,7 +284,7 @@ impl RandomWorld {
         let mut requests = Vec::new();
         for decision in std::mem::take(&mut self.open) {
             if self.dice.percent(self.temper.person_answers) {
-                // Some people type what is not offered.
+                // Some users type an answer that was not offered.
                 let mut choices: Vec<String> = decision.choices.iter().map(|c| c.key.to_string()).collect();
                 choices.push("nonsense".into());
                 let answer = Answer { choice: self.dice.pick(&choices).clone(), note: "because".into() };
@@ -299,7 +300,7 @@ impl RandomWorld {
         requests
     }
 
-    /// What a person changes in the tracker, whatever a run is doing.
+    /// The changes that a user makes in the tracker, independent of what the run is doing.
     fn edits(&mut self) -> Vec<Request> {
         if self.edits_left == 0 || !self.dice.percent(self.temper.person_edits) {
             return Vec::new();
@@ -323,7 +324,7 @@ impl RandomWorld {
         requests
     }
 
-    /// What somebody wrote past the copies.
+    /// Files that were changed outside the task workspaces.
     fn strays(&mut self) -> Vec<Stray> {
         if self.edits_left == 0 || !self.dice.percent(self.temper.person_edits / 6) {
             return Vec::new();
@@ -334,7 +335,7 @@ impl RandomWorld {
         vec![Stray { path, before: Some(Hash::new("before")), after: Some(after), kept: true }]
     }
 
-    /// The text as it stands; somebody may have written into it.
+    /// Freezes the current text; a user may have written into it before.
     fn freeze(&mut self) -> Reply {
         if self.edits_left > 0 && self.dice.percent(self.temper.person_edits / 3) {
             self.edits_left -= 1;

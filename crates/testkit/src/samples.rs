@@ -1,4 +1,4 @@
-//! Small values that tests need again and again.
+//! Small sample values that many tests need.
 
 use tribunal_core::{
     brief::{AgentReply, Brief, Claim, Content, Holds, Raised, Ruling, Said},
@@ -14,7 +14,7 @@ use tribunal_core::{
     subject::Subject,
 };
 
-/// A text with one line a flaw: `flaw 1`, `flaw 2`, … each under a heading of its own.
+/// A text with one line for each flaw: `flaw 1`, `flaw 2`, … each under a heading of its own.
 pub fn flawed_text(flaws: usize) -> String {
     let mut text = String::from("# Plan\n");
     for number in 1..=flaws {
@@ -32,7 +32,7 @@ pub fn settings() -> Settings {
     }
 }
 
-/// The checks passed, one of three reviewers is not content: 83.
+/// A confidence of 83: the checks passed, and two of three reviewers are content.
 pub fn confidence() -> Confidence {
     let signals = Signals {
         validation: Signal::Consulted(Validation::Pass),
@@ -42,7 +42,7 @@ pub fn confidence() -> Confidence {
     calculate(&signals, Tier::default()).unwrap_or_else(|impossible| panic!("{impossible}"))
 }
 
-/// A claim about line `flaw N`.
+/// A claim about the line `flaw N`.
 pub fn raised(number: usize, severity: Severity) -> Raised {
     Raised {
         severity,
@@ -83,12 +83,12 @@ pub fn findings(raised: Vec<Raised>) -> Reply {
     agent(Content::Findings { raised }, None)
 }
 
-/// A challenger that upholds all it was given.
+/// The answer of a challenger that upholds everything it was given.
 pub fn upheld(brief: &Brief) -> Reply {
     rulings(brief.disputed.iter().map(|disputed| (disputed.id, Holds::Valid)).collect())
 }
 
-/// A challenger's answer; what it calls invalid it shows with the text's title.
+/// The answer of a challenger; it refutes a finding by quoting the title of the text.
 pub fn rulings(said: Vec<(FindingId, Holds)>) -> Reply {
     let rulings = said.into_iter().map(|(id, holds)| Ruling {
         id,
@@ -103,7 +103,7 @@ pub fn unreadable() -> Reply {
     agent(Content::Unreadable { message: "the answer is empty".into() }, None)
 }
 
-/// A fixer's answer; with a patch unless `patched` is false.
+/// The answer of a fixer, with a patch unless `patched` is false.
 pub fn fixes(claims: Vec<(FindingId, Said)>, patched: bool) -> Reply {
     let claims = claims.into_iter().map(|(id, said)| Claim {
         id,
@@ -122,7 +122,7 @@ pub fn landed(text: &str, hunks: Vec<Hunk>) -> Reply {
     Reply::Land(LandOutcome::Landed(Landed { hunks, text, hash, files: Vec::new() }))
 }
 
-/// What a look at a changed text comes to.
+/// The reply to a look at a changed text, with one hunk for each line that differs.
 pub fn taken_in(before: &[FrozenFile], now: &str) -> Reply {
     let old: Vec<&str> = before.iter().flat_map(|file| file.text.lines()).collect();
     let new: Vec<&str> = now.lines().collect();
@@ -149,7 +149,7 @@ pub fn failed(kind: FaultKind) -> Reply {
     }))
 }
 
-/// An effect of this kind that failed. Panics for one that cannot.
+/// The reply of an effect of this kind that failed. It panics for a kind that cannot fail.
 pub fn failed_as(kind: EffectKind) -> Reply {
     let fault = Fault::new(FaultKind::World, "the disk is full");
     match Reply::failed(kind, fault) {
@@ -158,7 +158,7 @@ pub fn failed_as(kind: EffectKind) -> Reply {
     }
 }
 
-/// A patch that met somebody else's change.
+/// The refusal of a patch that conflicts with another change.
 pub fn conflict(line: u32) -> Refusal {
     let (file, ours, theirs) = (String::new(), String::new(), String::new());
     Refusal::Conflict { line, file, ours, theirs }

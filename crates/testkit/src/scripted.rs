@@ -1,4 +1,4 @@
-//! A world that answers by script: whatever the script does not name fails the test.
+//! A world that answers by script: an effect that the script does not name fails the test.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +14,26 @@ use crate::{
     trial::{Performed, World},
 };
 
-/// Replies by key; files are written, sleeps are slept, inboxes are empty and challengers content unless said otherwise.
+/// Replies by key. Without a scripted reply files are written, sleeps elapse, inboxes are empty, and challengers uphold
+/// everything.
 #[derive(Debug, Default)]
 pub struct ScriptedWorld {
     replies: BTreeMap<String, Reply>,
     once: BTreeMap<String, Reply>,
-    /// A wait that an earlier life parked at is answered by resuming, as the real host does it.
+    /// Whether a wait that parked an earlier run of the workflow is answered by resuming, as the real host does.
     pub resumes: bool,
-    /// Keys in the order in which they were performed.
+    /// The keys of the effects in the order in which they were performed.
     pub performed: Vec<String>,
 }
 
 impl ScriptedWorld {
-    /// The same for the first time only; later it is as the script says otherwise.
+    /// Sets a reply for the first time only; later the rest of the script decides.
     pub fn once(mut self, key: &str, reply: Reply) -> ScriptedWorld {
         self.once.insert(key.to_string(), reply);
         self
     }
 
+    /// Sets the reply to an effect.
     pub fn on(mut self, key: &str, reply: Reply) -> ScriptedWorld {
         self.replies.insert(key.to_string(), reply);
         self
@@ -41,6 +43,7 @@ impl ScriptedWorld {
 impl World for ScriptedWorld {
     fn perform(&mut self, ask: &Ask) -> Performed {
         self.performed.push(ask.key.to_string());
+        // A reply for one time takes precedence over the lasting one.
         if let Some(reply) = self.once.remove(ask.key.as_str()) {
             return Performed::Reply(reply);
         }
@@ -64,6 +67,7 @@ impl World for ScriptedWorld {
                 Performed::Reply(Reply::Wait(Requests { requests: vec![Request::Resume] }))
             }
             Effect::Wait(wait) => Performed::Park(wait.ending.clone()),
+            // Parking with this reason makes the test fail with the name of the missing effect.
             other => Performed::Park(Ending::new(
                 Reason::Environment,
                 format!("the script says nothing about {}: {other:?}", ask.key),

@@ -1,4 +1,5 @@
-//! A host without a world: drives a workflow over the real desk, with a journal in memory and a chosen moment of death.
+//! A host without real effects: it drives a workflow over the real replayer, with a journal in memory and a chosen moment of
+//! death.
 
 use std::{future::Future, pin::Pin};
 
@@ -19,26 +20,27 @@ use tribunal_core::{
 
 use crate::dice::Dice;
 
-/// Answers effects.
+/// Answers the effects of a workflow.
 pub trait World {
     fn perform(&mut self, ask: &Ask) -> Performed;
 }
 
+/// The result of performing an effect.
 #[derive(Clone, Debug)]
 pub enum Performed {
     Reply(Reply),
-    /// Only a person could answer: the run parks.
+    /// Only a user could answer: the run parks.
     Park(Ending),
 }
 
-/// How one life of a run ended.
+/// The end of one execution of a run, from its start or resume on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Life<T> {
     Done(T),
     Parked(Ending),
     Killed,
     Diverged(Divergence),
-    /// The workflow waits and nothing is under way.
+    /// The workflow waits although no effect is under way.
     Stuck,
 }
 
@@ -46,7 +48,7 @@ pub enum Life<T> {
 pub type Workflow<T> =
     for<'a> fn(&'a dyn Host, Option<Value>) -> Pin<Box<dyn Future<Output = Result<T, Parked>> + 'a>>;
 
-/// The review, as a workflow to put on trial. Panics on a state that cannot be read: that is a bug a test must show.
+/// The review as a workflow for trials. It panics on an unreadable state, because a test must notice such a bug.
 pub fn review_workflow<'a>(
     host: &'a dyn Host,
     from: Option<Value>,
@@ -58,22 +60,22 @@ pub fn review_workflow<'a>(
     Box::pin(review(host, court))
 }
 
-/// A run in memory: its journal survives its lives.
+/// A run in memory: its journal survives each execution.
 #[derive(Debug)]
 pub struct Trial<W> {
     pub settings: Settings,
     pub journal: Vec<Entry>,
     pub world: W,
-    /// In which order effects end.
+    /// Decides the order in which effects end.
     pub order: Dice,
-    /// Milliseconds that pass with every write.
+    /// The milliseconds that pass with every write.
     pub tick_ms: u64,
-    /// Milliseconds that passed in waits until an agent may be asked again.
+    /// The milliseconds that passed while waiting until an agent may be asked again.
     pub waited_ms: u64,
-    /// What the journal's door does to every string; it need not even be idempotent.
+    /// What the journal does to every string; it need not even be idempotent.
     pub mask: fn(&str) -> String,
-    /// The journal keeps entries as they are handed in, neither masked nor read back from JSON, and no states: for counting,
-    /// where thousands of runs matter more than what one of them writes. Such a run has one life.
+    /// Whether the journal keeps entries as they are handed in, neither masked nor read back from JSON, and without states: for
+    /// statistics, where thousands of runs matter more than what one of them writes. Such a run can be executed only once.
     pub hasty: bool,
 }
 
@@ -91,7 +93,8 @@ impl<W: World> Trial<W> {
         }
     }
 
-    /// Lives until the end, a park, or the moment before write number `kill_at` of this life (0 is the first).
+    /// Executes the workflow until its end, a park, or the moment before write number `kill_at` of this execution (0 is the
+    /// first).
     pub fn live<T>(&mut self, workflow: Workflow<T>, kill_at: Option<usize>) -> Life<T> {
         let history = History::of(self.journal.clone());
         let state = history.state.clone();
@@ -112,7 +115,7 @@ impl<W: World> Trial<W> {
                 Turn::Waiting { drafts, asks } => match life.turn(drafts, asks) {
                     Err(end) => return end.into(),
                     Ok(None) => {}
-                    // Like every host: behind a boundary the recorded state holds.
+                    // As in every host, the recorded state counts after a boundary, not the one in memory.
                     Ok(Some(recorded)) => future = workflow(&desk, Some(recorded)),
                 },
             }
@@ -125,6 +128,7 @@ impl<W: World> Trial<W> {
     }
 }
 
+/// One execution in progress.
 struct Living<'a, W> {
     trial: &'a mut Trial<W>,
     desk: &'a Desk,
@@ -133,6 +137,7 @@ struct Living<'a, W> {
     kill_at: Option<usize>,
 }
 
+/// An end that the workflow did not reach by itself.
 enum End {
     Killed,
     Stuck,
@@ -150,8 +155,9 @@ impl<T> From<End> for Life<T> {
 }
 
 impl<W: World> Living<'_, W> {
-    /// `Some`: a boundary was crossed, with this state.
+    /// Records what the workflow produced and lets one effect end. `Some` means that a boundary was crossed, with this state.
     fn turn(&mut self, mut drafts: Vec<Draft>, asks: Vec<Ask>) -> Result<Option<Value>, End> {
+        // All running effects end before a boundary is recorded, so a resume never finds an effect from before it.
         let boundary = drafts.pop_if(|last| matches!(last.event, Event::Boundary { .. }));
         self.write_all(drafts)?;
         self.running.extend(asks);
@@ -172,7 +178,7 @@ impl<W: World> Living<'_, W> {
         self.finish_one(true).map(|()| None)
     }
 
-    /// Lets one of the running effects end, whichever chance says.
+    /// Lets one of the running effects end, chosen at random.
     fn finish_one(&mut self, deliver: bool) -> Result<(), End> {
         let index = self.trial.order.roll(self.running.len());
         let ask = self.running.remove(index);
@@ -223,7 +229,7 @@ impl<W: World> Living<'_, W> {
     }
 }
 
-/// Every string of an event through the mask, as the real door does it: free text only, since names are ours.
+/// Masks every string of an event, as the real journal does.
 fn masked(event: Event, mask: fn(&str) -> String) -> Event {
     fn all(value: &mut Value, mask: fn(&str) -> String) {
         match value {
@@ -240,7 +246,7 @@ fn masked(event: Event, mask: fn(&str) -> String) -> Event {
     masked.and_then(serde_json::from_value).unwrap_or(event)
 }
 
-/// Keys of the effects a journal says were started, in order.
+/// The keys of the effects that a journal records as started, in order.
 pub fn started(journal: &[Entry]) -> Vec<Key> {
     let keys = journal.iter().filter_map(|entry| match &entry.event {
         Event::EffectStarted { key, .. } => Some(key.clone()),
@@ -250,7 +256,8 @@ pub fn started(journal: &[Entry]) -> Vec<Key> {
 }
 
 impl<W: World> Trial<W> {
-    /// One life of a review: how it ended or parked, and the run as people see it then. Any other end is a bug a test must show.
+    /// Executes a review once: how it ended or parked, and the view of the run at that point. Any other end is a bug that fails
+    /// the test.
     pub fn review(&mut self) -> (Ending, RunView) {
         match self.live(review_workflow, None) {
             Life::Done(ending) | Life::Parked(ending) => (ending, RunView::of(&self.journal)),
@@ -259,7 +266,7 @@ impl<W: World> Trial<W> {
     }
 }
 
-/// The first life of a review, with the trial to go on with.
+/// Executes a new review once, and returns the trial to continue with.
 pub fn reviewed<W: World>(settings: Settings, world: W) -> (Ending, RunView, Trial<W>) {
     let mut trial = Trial::new(settings, world, 1);
     let (ending, view) = trial.review();

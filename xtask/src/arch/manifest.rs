@@ -1,8 +1,7 @@
-//! The crates of `crates/` and what they depend on, as written in their manifests.
+//! Reads the crates of `crates/` and their dependencies from their manifests.
 //!
-//! Renames, `workspace = true` and path dependencies are seen through: a [`Dependency`] carries the name of the
-//! package behind them. What is allowed is decided in `arch.rs`; cargo itself is not asked, so a broken or
-//! unresolvable workspace can be checked too.
+//! Renames, `workspace = true` and path dependencies are resolved: a [`CrateDependency`] has the name of the actual package.
+//! What is allowed is decided in `arch.rs`. Cargo is not asked, so that a broken workspace can be checked, too.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +11,7 @@ use toml::{Table, Value};
 
 /// One crate below `crates/`.
 pub struct Manifest {
-    /// `crates/<folder>/Cargo.toml`
+    /// The path of the file, `crates/<directory>/Cargo.toml`.
     pub path: String,
     pub folder: String,
     pub package: String,
@@ -23,7 +22,7 @@ pub struct Manifest {
 pub struct Dependency {
     pub package: String,
     pub kind: Kind,
-    /// Given by path, so it is part of this repository.
+    /// Whether it is given by path and therefore part of this repository.
     pub local: bool,
     pub default_features: bool,
     pub features: Vec<String>,
@@ -39,7 +38,7 @@ pub enum Kind {
 const SECTIONS: [(&str, Kind); 3] =
     [("dependencies", Kind::Normal), ("build-dependencies", Kind::Build), ("dev-dependencies", Kind::Dev)];
 
-/// Every `crates/*/Cargo.toml`, sorted by folder.
+/// Reads every `crates/*/Cargo.toml`, sorted by directory.
 pub fn read_all(root: &Path) -> Result<Vec<Manifest>> {
     let workspace = read_table(&root.join("Cargo.toml"))?;
     let shared = table_at(&workspace, &["workspace", "dependencies"]).cloned().unwrap_or_default();
@@ -49,6 +48,7 @@ pub fn read_all(root: &Path) -> Result<Vec<Manifest>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(&crates).with_context(|| format!("cannot list {}", crates.display()))? {
         let entry = entry?;
+        // A directory without a manifest is not a crate: it may be left over from another branch.
         if entry.path().join("Cargo.toml").is_file() {
             folders.push(entry.file_name().to_string_lossy().into_owned());
         }
@@ -59,7 +59,7 @@ pub fn read_all(root: &Path) -> Result<Vec<Manifest>> {
 
 struct Reader<'a> {
     root: &'a Path,
-    /// The root's `[workspace.dependencies]`.
+    /// The `[workspace.dependencies]` of the root.
     shared: &'a Table,
 }
 
@@ -67,6 +67,7 @@ impl Reader<'_> {
     fn manifest(&self, folder: String) -> Result<Manifest> {
         let home = self.root.join("crates").join(&folder);
         let table = read_table(&home.join("Cargo.toml"))?;
+        // Dependencies for single platforms are in tables below `target` and count the same.
         let platforms =
             table_at(&table, &["target"]).into_iter().flat_map(Table::values).filter_map(Value::as_table);
 
@@ -84,20 +85,22 @@ impl Reader<'_> {
     fn dependency(&self, home: &Path, key: &str, own: &Value, kind: Kind) -> Dependency {
         let inherited = own.get("workspace").and_then(Value::as_bool) == Some(true);
         let shared = if inherited { self.shared.get(key) } else { None };
-        // With `workspace = true` the package, the path and the default features are the workspace's.
+        // With `workspace = true` the package, the path and the default features come from the workspace.
         let (source, base) = match shared {
             Some(shared) => (shared, self.root),
             None => (own, home),
         };
         let path = text(source, "path");
+        // Without a `package` key the name of the dependency is that of its package.
         let named = || text(source, "package").unwrap_or(key).to_owned();
         let default_features = |value: &Value| value.get("default-features").and_then(Value::as_bool);
 
+        // The manifest behind a path knows the real name of the package; a name in the table may be an alias.
         Dependency {
             package: path.and_then(|path| package_in(&base.join(path))).unwrap_or_else(named),
             kind,
             local: path.is_some(),
-            // A crate may turn on again what the workspace has off, but not the other way round.
+            // A crate may turn default features on that the workspace has off, but not the other way round.
             default_features: default_features(source).unwrap_or(true) || default_features(own) == Some(true),
             features: features(source).chain(shared.into_iter().flat_map(|_| features(own))).collect(),
         }

@@ -1,4 +1,4 @@
-//! What it costs that agents work in copies: git's part, and that more is paid only for what changed.
+//! Measures the cost of task workspaces: git's part, and that the cost depends only on what has changed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,10 +12,10 @@ use super::Built;
 use super::outside::children;
 use super::table::{Figure, Row};
 
-/// The project: so many files of so many bytes.
+/// The size of the project: the number of files and the bytes of each.
 const FILES: usize = 2_000;
 const BYTES: usize = 8 << 10;
-/// What somebody changes between two reviews, and the double of it.
+/// The number of bytes that change between two reviews; the double of it is measured, too.
 const CHANGED: usize = 48 << 20;
 const REVIEWS: u32 = 5;
 
@@ -26,7 +26,7 @@ const SCRIPT: &str = "tasks:
   - {task: '*', steps: []}
 ";
 
-/// A repository of the person's, and a git that counts how often it is started.
+/// A project with a repository, and a git that counts how often it is started.
 struct Person {
     folder: TempDir,
     starts: PathBuf,
@@ -46,6 +46,7 @@ impl Person {
             root.join("tribunal.yaml"),
             "level: minimal\ntasks: {required_issues: 0}\nagents: {use: [s], s: {driver: replay, script: script.yaml}}\n",
         )?;
+        // The reviewed file is ignored by git, so that changing it between reviews changes no tracked file.
         fs::write(root.join(".gitignore"), ".tribunal/\nplan.md\n")?;
         for words in [
             &["init", "-q"][..],
@@ -64,9 +65,10 @@ impl Person {
         self.folder.path().join("project")
     }
 
-    /// In front of the real one.
+    /// Puts a counting git in front of the real one.
     fn count_git(&self) -> Result<()> {
         let real = std::env::var("PATH").unwrap_or_default();
+        // The absolute path of the real git keeps the script from calling itself.
         let real = std::env::split_paths(&real).map(|folder| folder.join("git")).find(|git| git.is_file());
         let real = real.context("there is no git")?;
         let counting = self.bin().join("git");
@@ -81,8 +83,9 @@ impl Person {
         self.folder.path().join("bin")
     }
 
-    /// One review of a flawed plan: CPU time, and how often git was started.
+    /// Runs one review of a flawed plan, and returns its CPU time and the number of git processes.
     fn review(&self, built: &Built, more: &[&str]) -> Result<(f64, f64)> {
+        // An earlier review may have fixed the plan, so it is written anew.
         fs::write(self.root().join("plan.md"), "# Plan\n\n## Goals\n\nFast.\n")?;
         fs::write(&self.starts, "")?;
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -94,14 +97,14 @@ impl Person {
             .env("PATH", std::env::join_paths(paths)?)
             .env("XDG_STATE_HOME", self.folder.path().join("state"));
         let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-        // 3: review only, and something is open.
+        // Exit code 3 means that the review changed nothing and that findings are open.
         if !matches!(status.code(), Some(0 | 3)) {
             bail!("{command:?} ended: {status}");
         }
         Ok((children()? - before, fs::read_to_string(&self.starts)?.lines().count() as f64))
     }
 
-    /// CPU time of one review after so many bytes were changed, on average.
+    /// The mean CPU time of one review after this many bytes were changed.
     fn after(&self, built: &Built, bytes: usize) -> Result<f64> {
         let mut sum = 0.0;
         for turn in 0..REVIEWS {
@@ -116,7 +119,7 @@ fn text(bytes: usize, seed: usize) -> String {
     format!("{seed:08}\n").repeat(bytes / 9)
 }
 
-/// In eight files, so that both amounts have the same number of them.
+/// Changes eight files, so that both amounts have the same number of files.
 fn change(root: &Path, bytes: usize, turn: usize) -> Result<()> {
     for number in 0..8 {
         fs::write(root.join(format!("src/{number}.txt")), text(bytes / 8, turn))?;
@@ -126,14 +129,15 @@ fn change(root: &Path, bytes: usize, turn: usize) -> Result<()> {
 
 pub fn copies(built: &Built) -> Result<Vec<Row>> {
     let person = Person::new()?;
-    // The first copy reads everything; what it learns is kept.
+    // The first workspace reads everything and caches what it learns, so later ones are faster.
     let (first, _) = person.review(built, &["--no-fix"])?;
     let (_, looked) = person.review(built, &["--no-fix"])?;
     let (_, fixed) = person.review(built, &[])?;
+    // The time for a small change is the base; the difference to it is the cost of the larger change.
     let none = person.after(built, 8 * BYTES)?;
     let (once, twice) = (person.after(built, CHANGED)? - none, person.after(built, 2 * CHANGED)? - none);
     Ok(vec![
-        // Two for the copy; a reviewer and two challengers, and after each a look at what was written past it.
+        // Two processes create the workspace; three agents follow, and after each one external edits are looked for.
         Row::new("git processes: one snapshot, three agents", Figure::Count(looked), Figure::Count(5.0)),
         Row::new(
             "git processes: a fix, landed and reviewed again",

@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: what people feel, measured and held against its limit.
+//! `cargo xtask bench`: measures what users notice and compares it with limits.
 //!
-//! Figures are CPU time as the kernel counts it, so that a busy machine does not change them, except where a latency is asked
-//! for. What only the product's own code can measure about itself is in the bench `measures` of `tribunal-runner`; here the
-//! program is used from outside, as people use it.
+//! The figures are CPU time as the kernel counts it, so that a busy machine does not change them, except where latency matters.
+//! What only the product's own code can measure is in the bench `measures` of `tribunal-runner`; here the program is used from
+//! outside, as users do.
 
 mod copies;
 mod hook;
@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::{FAILED, MISUSED, cargo};
 use table::{Figure, Row};
 
-/// One word to name it, and what it comes to.
+/// A benchmark with its name.
 struct Bench {
     name: &'static str,
     run: fn(&Built) -> Result<Vec<Row>>,
@@ -39,13 +39,14 @@ const BENCHES: &[Bench] = &[
 
 /// The programs to measure.
 struct Built {
-    /// Has `tribunal` and the agents of the test kit.
+    /// The directory that contains `tribunal` and the agents of the test kit.
     folder: PathBuf,
     debug: bool,
 }
 
 pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
     let debug = arguments.iter().any(|argument| argument == "--debug");
+    // Every argument except the flag is the name of a benchmark.
     let named: Vec<&OsString> = arguments.iter().filter(|argument| *argument != "--debug").collect();
     if let Some(unknown) = named.iter().find(|name| !BENCHES.iter().any(|bench| **name == bench.name)) {
         let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
@@ -63,6 +64,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
             println!("{row}");
         }
     }
+    // Limits apply to optimised programs only, so a debug run never fails because of them.
     if debug {
         println!("built without optimising: these figures say only that they can be taken");
         return Ok(0);
@@ -72,6 +74,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<u8> {
 
 fn build(debug: bool) -> Result<Built> {
     let mut build = cargo();
+    // Building is not part of any measurement, so it happens once before all of them.
     build.args(["build", "--quiet", "--locked", "-p", "tribunal", "-p", "tribunal-testkit"]);
     if !debug {
         build.arg("--release");
@@ -91,16 +94,17 @@ impl Built {
 
     fn tribunal(&self) -> Command {
         let mut command = Command::new(self.program("tribunal"));
+        // A kill point from the environment would end the program in the middle of a measurement.
         command.env_remove("TRIBUNAL_FAULT").env("NO_COLOR", "1");
         command
     }
 
-    /// What takes long to make and may be used again.
+    /// The directory for files that take long to create and can be used again.
     fn bench_folder(&self) -> PathBuf {
         self.folder.with_file_name("bench")
     }
 
-    /// What the bench of `tribunal-runner` says, by name.
+    /// Runs the bench of `tribunal-runner` and returns its values by name.
     fn measures(&self, words: &[&str]) -> Result<Vec<(String, f64)>> {
         let mut bench = cargo();
         bench.args(["bench", "--quiet", "--locked", "-p", "tribunal-runner", "--bench", "measures"]);
@@ -112,12 +116,13 @@ impl Built {
             bail!("`measures {}` failed", words.join(" "));
         }
         let text = String::from_utf8(output.stdout)?;
+        // Each measurement is a line of name and value, separated by a tab; other lines are ignored.
         let lines = text.lines().filter_map(|line| line.split_once('\t'));
         lines.map(|(name, value)| Ok((name.to_owned(), value.parse()?))).collect()
     }
 }
 
-/// The one value of that name.
+/// Finds the value of this name.
 fn value(values: &[(String, f64)], name: &str) -> Result<f64> {
     let found = values.iter().find(|(known, _)| known == name);
     found.map(|(_, value)| *value).with_context(|| format!("nothing was said about `{name}`"))
@@ -127,6 +132,7 @@ fn overhead(built: &Built) -> Result<Vec<Row>> {
     let values = built.measures(&["overhead"])?;
     let cpu =
         Row::new("agent process: our CPU for one", Figure::Ms(value(&values, "overhead")?), Figure::Ms(5.0));
+    // The number of started programs needs strace, which many machines do not have.
     let execs = match value(&values, "execs") {
         Ok(execs) => Row::new("agent process: programs executed", Figure::Count(execs), Figure::Count(2.0)),
         Err(_) => Row::note("agent process: programs executed", "not counted: there is no strace"),

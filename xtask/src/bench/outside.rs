@@ -1,4 +1,4 @@
-//! The program from outside: how soon it answers, and how soon the next thing happens once an agent has ended.
+//! Measures the program from outside: how soon it answers, and how soon it continues after an agent has ended.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,24 +14,26 @@ use tempfile::TempDir;
 use super::Built;
 use super::table::{Figure, Row};
 
-/// The kernel counts in hundredths of a second towards programs; so it takes many to tell what one costs.
+/// The kernel counts the CPU time of programs in hundredths of a second, so it takes many starts to measure one.
 const TICK_MS: f64 = 10.0;
 const STARTS: u32 = 100;
 const REVIEWS: u32 = 20;
 const SYNCS: usize = 50;
 
-/// CPU time of all children that were waited for, in milliseconds.
+/// The CPU time of all children that were waited for, in milliseconds.
 pub fn children() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat").context("only Linux says what children took")?;
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    // After the name, fields 14 and 15 are the user and system time of the children.
     let ticks = fields.split_whitespace().skip(13).take(2).map(str::parse::<f64>);
     Ok(ticks.sum::<Result<f64, _>>()? * TICK_MS)
 }
 
-/// CPU time of one start, on average of many.
+/// The CPU time of one start, as the mean of many.
 fn cost(times: u32, start: impl Fn() -> Command) -> Result<f64> {
     let before = children()?;
     for _ in 0..times {
+        // Each start needs a fresh command, because a command keeps its streams.
         let mut command = start();
         let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
         if !status.success() {
@@ -44,6 +46,7 @@ fn cost(times: u32, start: impl Fn() -> Command) -> Result<f64> {
 pub fn start(built: &Built) -> Result<Vec<Row>> {
     let folder = TempDir::new()?;
     let project = folder.path().join("demo");
+    // The demo project gives `status` a journal to read.
     cost(1, || {
         let mut demo = built.tribunal();
         demo.args(["demo", "--dir"]).arg(&project);
@@ -77,8 +80,8 @@ pub fn many_runs(built: &Built) -> Result<Vec<Row>> {
     Ok(vec![Row::new("list of 1,000 runs", Figure::Ms(spent), Figure::Ms(200.0))])
 }
 
-/// From the end of an agent to the moment the next effect was asked for, by the wall clock: the agent notes its own end, the
-/// journal when the next effect was recorded. One commit lies in between; what the disk takes for it is measured apart.
+/// Measures the wall time from the end of an agent to the next effect: the agent records its own end, and the journal records
+/// when the next effect was started. One commit lies in between; the time that the disk needs for it is measured separately.
 pub fn handoff(built: &Built) -> Result<Vec<Row>> {
     let folder = TempDir::new()?;
     let (root, ends) = (folder.path(), folder.path().join("ends"));
@@ -93,7 +96,7 @@ pub fn handoff(built: &Built) -> Result<Vec<Row>> {
     )?;
     let tribunal = || {
         let mut command = built.tribunal();
-        // What this bench trusts is nothing that the person at this machine trusted.
+        // The trust of this bench must not be mixed with what the user of this machine has trusted.
         command.current_dir(root).env("XDG_STATE_HOME", root.join("state"));
         command
     };
@@ -109,6 +112,7 @@ pub fn handoff(built: &Built) -> Result<Vec<Row>> {
         if !review.status.success() {
             bail!("the review failed: {}", String::from_utf8_lossy(&review.stderr));
         }
+        // The file with the ends is read after each review and removed, because the keys repeat.
         waits.extend(waits_of(&String::from_utf8(review.stdout)?, &ends)?);
         fs::remove_file(&ends)?;
     }
@@ -125,7 +129,7 @@ pub fn handoff(built: &Built) -> Result<Vec<Row>> {
     ])
 }
 
-/// Milliseconds from each agent's end to the next effect.
+/// The milliseconds from the end of each agent to the next effect.
 fn waits_of(journal: &str, ends: &Path) -> Result<Vec<f64>> {
     let ends = fs::read_to_string(ends).context("no agent noted its end")?;
     let ends: BTreeMap<&str, f64> = ends
@@ -137,6 +141,7 @@ fn waits_of(journal: &str, ends: &Path) -> Result<Vec<f64>> {
     let mut waits = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let ended = entry["key"].as_str().and_then(|key| ends.get(key));
+        // The effect that follows the reply in the journal is the one that the reply has caused.
         let next = entries[index..].iter().find(|next| next["kind"] == "effect_started");
         if let (Some(ended), Some(next), "effect_finished") =
             (ended, next, entry["kind"].as_str().unwrap_or_default())
@@ -147,11 +152,12 @@ fn waits_of(journal: &str, ends: &Path) -> Result<Vec<f64>> {
     Ok(waits)
 }
 
-/// What this disk takes to make a page durable, in the middle of several tries.
+/// The time that this disk needs to make a page durable, as the median of several tries.
 pub fn fsync(folder: &Path) -> Result<f64> {
     let mut file = File::create(folder.join("sync"))?;
     let mut times = Vec::new();
     for _ in 0..SYNCS {
+        // Without new data there would be nothing to make durable.
         file.write_all(&[7; 4096])?;
         let start = Instant::now();
         file.sync_all()?;

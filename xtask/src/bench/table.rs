@@ -1,10 +1,10 @@
-//! A line of the table: what, how much, how much is allowed, and whether that holds.
+//! A row of the result table: label, value, limit, and whether the value is within it.
 
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Figure {
-    /// CPU time, unless the row says otherwise.
+    /// Milliseconds of CPU time, unless the row says otherwise.
     Ms(f64),
     Mb(f64),
     MbPerSecond(f64),
@@ -27,6 +27,7 @@ impl fmt::Display for Figure {
             Self::MbPerSecond(speed) => format!("{speed:.0} MB/s"),
             Self::Count(count) => format!("{count:.1}"),
         };
+        // `pad` respects the width that the row asks for; `write!` would ignore it.
         f.pad(&text)
     }
 }
@@ -47,6 +48,7 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row with an upper limit.
     pub fn new(what: &str, measured: Figure, most: Figure) -> Self {
         Self {
             what: what.to_owned(),
@@ -60,7 +62,7 @@ impl Row {
         Self { limit: Limit::AtLeast(least), ..Self::new(what, measured, least) }
     }
 
-    /// For information.
+    /// A row for information, without a limit.
     pub fn free(what: &str, measured: Figure) -> Self {
         Self { limit: Limit::None, ..Self::new(what, measured, measured) }
     }
@@ -70,6 +72,7 @@ impl Row {
     }
 
     pub fn holds(&self) -> bool {
+        // A value that could not be measured on this machine breaks no limit.
         let Some(measured) = self.measured else { return true };
         match self.limit {
             Limit::AtMost(most) => measured.number() <= most.number(),

@@ -1,9 +1,9 @@
-//! Files of one crate that need each other: strongly connected components of the graph of their imports.
+//! Finds import cycles: files of one crate that need each other, as strongly connected components of the graph of their imports.
 //!
-//! An arrow goes from a file to the module that a path names: `use crate::…`, `super::…`, `self::…`, also in the middle of
-//! code and inside macro calls, and the name of a module of its own. The longest beginning of the path that is a module of
-//! its own file counts. Arrows from a module up to the ones it is in are left aside: what a folder's files share stands in the
-//! folder's module. So a circle is never made of a module and its parts alone, but may run through both.
+//! An edge goes from a file to the module that a path names: `use crate::…`, `super::…`, `self::…`, also in the middle of code
+//! and inside macro calls, and the name of a submodule. The longest prefix of the path that is a module with a file of its own
+//! counts. Edges from a module to its parents are ignored: what the files of a directory share is in the module of that
+//! directory. So a cycle never consists of a module and its submodules alone, but it may go through both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +13,20 @@ use super::tokens::each_production_token;
 use crate::tokens::{is_punct, is_word};
 use crate::tree::Source;
 
-/// Files that all reach each other.
+/// Files that all import each other, directly or through others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circle {
-    /// The folder of the crate.
+    /// The directory of the crate.
     pub root: String,
-    /// Relative to the root of the repository, sorted.
+    /// The paths relative to the root of the repository, sorted.
     pub files: Vec<String>,
 }
 
-/// Every circle of two files or more, the largest first.
+/// Finds every cycle of two files or more, the largest first.
 pub fn find_circles(sources: &[&Source]) -> Vec<Circle> {
     let mut crates: BTreeMap<String, Vec<&Source>> = BTreeMap::new();
     for source in sources {
+        // Sources outside `src` are tests or examples and cannot be part of a cycle.
         if let Some((root, _)) = source.path.split_once("/src/") {
             crates.entry(root.to_owned()).or_default().push(source);
         }
@@ -46,6 +47,7 @@ fn circles_of_crate(root: &str, sources: &[&Source]) -> Vec<Circle> {
         let parts = |name: &str| modules.contains_key(&[module.as_slice(), &[name.to_owned()]].concat());
         for path in paths_in(sources[*index], module, &parts) {
             let Some((target, other)) = longest_module(&modules, &path) else { continue };
+            // A module may use what its parents define.
             if !module.starts_with(target) {
                 arrows[*index].insert(other);
             }
@@ -60,7 +62,7 @@ fn circles_of_crate(root: &str, sources: &[&Source]) -> Vec<Circle> {
     named.collect()
 }
 
-/// `crates/core/src/review/mod.rs` is `review`, `crates/core/src/lib.rs` is the empty path.
+/// The module path of a file: `crates/core/src/review/mod.rs` is `review`, `crates/core/src/lib.rs` is the empty path.
 fn module_of(root: &str, path: &str) -> Module {
     let inside = path.strip_prefix(root).and_then(|rest| rest.strip_prefix("/src/")).unwrap_or(path);
     let mut parts: Module = inside.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
@@ -71,16 +73,19 @@ fn module_of(root: &str, path: &str) -> Module {
 }
 
 fn longest_module<'m>(modules: &'m BTreeMap<Module, usize>, path: &[String]) -> Option<(&'m Module, usize)> {
+    // The empty path is left out: what is defined in the root of a crate belongs to no file below it.
     (1..=path.len())
         .rev()
         .find_map(|length| modules.get_key_value(&path[..length]).map(|(module, index)| (module, *index)))
 }
 
-/// Every path of this crate that a file names, from the root of the crate. `is_part` knows the modules below this one.
+/// Finds every path of this crate that a file names, from the root of the crate. `is_submodule` knows the modules below this
+/// one.
 fn paths_in(source: &Source, module: &Module, is_part: &dyn Fn(&str) -> bool) -> Vec<Module> {
     let mut paths = Vec::new();
     each_production_token(&source.tokens, &mut |rest| {
         let (base, after) = match rest {
+            // A path may also begin with the name of a submodule, without a keyword.
             [TokenTree::Ident(name), one, two, ..]
                 if is_punct(one, ':') && is_punct(two, ':') && is_part(&name.to_string()) =>
             {
@@ -111,6 +116,7 @@ fn collect_paths(mut base: Module, mut rest: &[TokenTree], paths: &mut Vec<Modul
             {
                 let inside: Vec<TokenTree> = group.stream().into_iter().collect();
                 for branch in inside.split(|tree| is_punct(tree, ',')) {
+                    // Each branch of a group continues from the same prefix.
                     let mut base = base.clone();
                     if let [TokenTree::Ident(name), after @ ..] = branch {
                         step(&mut base, &name.to_string());
@@ -135,7 +141,7 @@ fn step(base: &mut Module, name: &str) {
     }
 }
 
-/// Strongly connected components, by Tarjan.
+/// Finds the strongly connected components with Tarjan's algorithm.
 fn components(arrows: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     let mut search = Search { arrows, ..Search::default() };
     search.numbers = vec![None; arrows.len()];
@@ -148,6 +154,7 @@ fn components(arrows: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
     search.found
 }
 
+/// The state of Tarjan's depth-first search.
 #[derive(Default)]
 struct Search<'a> {
     arrows: &'a [BTreeSet<usize>],
@@ -164,6 +171,7 @@ impl Search<'_> {
         self.lowest[node] = self.next;
         self.next += 1;
         self.stack.push(node);
+        // The edges are cloned, because the recursion needs the whole search mutably.
         for other in self.arrows[node].clone() {
             match self.numbers[other] {
                 None => {
@@ -176,6 +184,7 @@ impl Search<'_> {
                 Some(_) => {}
             }
         }
+        // The node is the root of a component: everything above it on the stack belongs to it.
         if Some(self.lowest[node]) == self.numbers[node]
             && let Some(at) = self.stack.iter().position(|known| *known == node)
         {

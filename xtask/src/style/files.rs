@@ -1,4 +1,4 @@
-//! One file's figures: lines, functions, names, comments.
+//! Measures one file: lines, functions, names, comments.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const KEYWORDS: &str = "as break const continue crate else enum extern false fn 
 
 #[derive(Debug, Default)]
 pub struct FileFigures {
-    /// All lines but those of tests.
+    /// The number of lines outside of tests.
     pub lines: usize,
     pub code_lines: usize,
     pub doc_lines: usize,
@@ -21,7 +21,7 @@ pub struct FileFigures {
     pub function_lines: Vec<usize>,
     pub function_names: Vec<String>,
     pub type_names: Vec<String>,
-    /// Identifiers by occurrence, keywords aside, and the sum of their lengths.
+    /// The number of identifiers by occurrence, without keywords, and the sum of their lengths.
     pub identifiers: usize,
     pub identifier_letters: usize,
 }
@@ -33,11 +33,11 @@ pub fn measure_file(source: &Source) -> FileFigures {
     let mut after_quote = false;
     each_production_token(&source.tokens, &mut |rest| {
         let Some(tree) = rest.first() else { return };
-        // The name of a lifetime is no identifier.
+        // The name of a lifetime is not an identifier.
         let lifetime = std::mem::replace(&mut after_quote, is_quote(tree));
         let span = tree.span();
         match tree {
-            // A group covers its own lines only with its delimiters; what is inside comes by itself.
+            // Of a group only the lines of its delimiters count; its content is visited separately.
             TokenTree::Group(_) => code.extend([span.start().line, span.end().line]),
             _ => code.extend(span.start().line..=span.end().line),
         }
@@ -53,16 +53,18 @@ pub fn measure_file(source: &Source) -> FileFigures {
                 figures.function_names.push(name.to_string());
                 figures.function_lines.extend(last_line(after).map(|last| last + 1 - line(tree)));
             }
+            // A function pointer type has no name after `fn`, so it is not counted above.
             "struct" | "enum" | "trait" => figures.type_names.push(name.to_string()),
             _ => {}
         }
     });
+    // Tokens of tests were left out above, but their comments and blank lines are only known by their ranges.
     let tests = test_lines(source);
     let outside = |line: &usize| !tests.iter().any(|(first, last)| (*first..=*last).contains(line));
     figures.lines = (1..=source.text.lines().count()).filter(outside).count();
     figures.code_lines = code.len();
     for (number, text) in source.text.lines().enumerate().filter(|(number, _)| outside(&(number + 1))) {
-        // A comment behind code counts as one, too; one inside a string does not begin its line.
+        // A comment after code counts, too; a string that contains `//` does not begin its line with it.
         let text = text.trim_start();
         if text.starts_with("//!") || (text.starts_with("///") && !text.starts_with("////")) {
             figures.doc_lines += 1;
@@ -77,7 +79,7 @@ fn is_quote(tree: &TokenTree) -> bool {
     matches!(tree, TokenTree::Punct(punct) if punct.as_char() == '\'' && punct.spacing() == Spacing::Joint)
 }
 
-/// The line on which a function's body ends; none: it has no body.
+/// The line on which the body of a function ends; `None` if it has no body.
 fn last_line(after: &[TokenTree]) -> Option<usize> {
     for tree in after {
         match tree {
@@ -91,7 +93,7 @@ fn last_line(after: &[TokenTree]) -> Option<usize> {
     None
 }
 
-/// First and last line of every item for tests, its attribute included.
+/// The first and last line of every test item, including its attribute.
 fn test_lines(source: &Source) -> Vec<(usize, usize)> {
     let mut ranges = Vec::new();
     crate::tokens::each(&source.tokens, &mut |rest| {
@@ -99,6 +101,7 @@ fn test_lines(source: &Source) -> Vec<(usize, usize)> {
             && is_punct(hash, '#')
             && super::tokens::is_for_tests(attribute)
         {
+            // An item ends with its braces, or with a semicolon if it has none.
             let ends = |tree: &&TokenTree| {
                 is_punct(tree, ';')
                     || matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)

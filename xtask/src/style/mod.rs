@@ -1,13 +1,12 @@
-//! Sizes, names and structure of the production code, as figures: what `cargo xtask style` prints.
+//! Measures sizes, names and structure of the production code: the figures that `cargo xtask style` prints.
 //!
 //! - `tokens`: the code of a file without its tests
 //! - `files`: lines, functions, names and comments of one file
 //! - `parameters`: parameters that are tuples
-//! - `circles`: files of one crate that need each other
+//! - `import_cycles`: files of one crate that need each other
 //!
-//! Test code is left out: files below `tests/`, `benches/` or `fuzz/`, the crate `testkit`, and items behind
-//! `#[cfg(test)]` or `#[test]`. The figures describe; what may not happen at all is a rule in [`crate::tidy`], which uses
-//! the same counts.
+//! Test code is left out: files below `tests/`, `benches/` or `fuzz/`, the crate `testkit`, and items behind `#[cfg(test)]` or
+//! `#[test]`. The figures only describe; what may not occur at all is a rule in [`crate::tidy`], which uses the same counts.
 
 mod circles;
 mod files;
@@ -30,7 +29,7 @@ use files::FileFigures;
 pub(crate) use parameters::find_tuple_parameters;
 pub(crate) use tokens::find_patched_marks;
 
-/// A circle of this many files is a knot; two or three neighbours that know each other are not.
+/// The number of files from which on a cycle counts as large; two or three files that know each other are no problem.
 pub const LARGE_CIRCLE: usize = 4;
 
 /// A place in the production code.
@@ -47,7 +46,7 @@ pub struct Style {
     files: Vec<FileFigures>,
     pub tuple_parameters: Vec<Place>,
     pub patched_marks: Vec<Place>,
-    /// Circles of every size, the largest first.
+    /// The import cycles of every size, the largest first.
     pub circles: Vec<Circle>,
 }
 
@@ -66,7 +65,7 @@ fn measure_tree(tree: &Tree) -> Style {
     }
 }
 
-/// Whether a file is production code: neither tests nor made for them.
+/// Whether a file is production code: neither a test nor made for tests.
 pub(crate) fn is_production(path: &str) -> bool {
     let (folders, file) = path.rsplit_once('/').unwrap_or(("", path));
     let for_tests = ["test", "tests", "benches", "examples", "fixture", "fixtures", "fuzz", "testkit"];
@@ -81,6 +80,7 @@ impl Style {
     /// The figures as rows of label and value.
     #[must_use]
     pub fn rows(&self) -> Vec<(&'static str, String)> {
+        // Sums over all files come first, then the rows in the order in which they are printed.
         let lines: Vec<usize> = self.files.iter().map(|file| file.lines).collect();
         let functions: Vec<usize> = self.files.iter().flat_map(|file| file.function_lines.clone()).collect();
         let code: usize = self.files.iter().map(|file| file.code_lines).sum();
@@ -116,7 +116,7 @@ impl Style {
         ]
     }
 
-    /// The names that most functions share, with how many.
+    /// The names that most functions share, with their counts.
     #[must_use]
     pub fn most_shared_names(&self, most: usize) -> Vec<(String, usize)> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -125,6 +125,7 @@ impl Style {
         }
         let mut counts: Vec<(String, usize)> =
             counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+        // Equal counts are sorted by name, so that the output is the same each time.
         counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         counts.truncate(most);
         counts
@@ -133,6 +134,7 @@ impl Style {
     fn mean_identifier(&self) -> f64 {
         let letters: usize = self.files.iter().map(|file| file.identifier_letters).sum();
         let count: usize = self.files.iter().map(|file| file.identifiers).sum();
+        // An empty tree has no identifiers; the mean is then zero.
         letters as f64 / count.max(1) as f64
     }
 }
@@ -141,6 +143,7 @@ impl Style {
 fn quantile(values: &[usize], share: f64) -> usize {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
+    // No interpolation: for lines of code the nearest value is exact enough.
     let index = (share * sorted.len() as f64) as usize;
     sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or_default()
 }
@@ -153,7 +156,7 @@ fn per_hundred(count: usize, of: usize) -> f64 {
     100.0 * count as f64 / of.max(1) as f64
 }
 
-/// `Finding` is one word, `FindingSnapshot` is two.
+/// Whether a type name is one word: `Finding` is, `FindingSnapshot` is not.
 fn is_one_word(name: &str) -> bool {
     name.chars().filter(char::is_ascii_uppercase).count() == 1
 }

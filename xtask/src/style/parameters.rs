@@ -1,8 +1,7 @@
-//! Parameters that are tuples: values that belong together and have lost their names.
+//! Finds parameters that are tuples: values that belong together and have no names.
 //!
-//! Counted is every parameter of a function (free, in an `impl` or in a `trait`) whose pattern is a tuple, or whose type is
-//! one, through references, of two parts or more. A tuple inside another type (`Vec<(u32, u32)>`) and the parameters of
-//! closures are not counted.
+//! It counts every parameter of a function (free, in an `impl` or in a `trait`) whose pattern or type is a tuple of two parts or
+//! more, also behind references. A tuple inside another type (`Vec<(u32, u32)>`) and the parameters of closures are not counted.
 
 use syn::visit::{self, Visit};
 use syn::{FnArg, Pat, Signature, Type};
@@ -15,6 +14,7 @@ use crate::tree::Source;
 pub fn find_tuple_parameters(source: &Source) -> Vec<Place> {
     let mut finder = Finder { path: &source.path, places: Vec::new() };
     finder.visit_file(&source.syntax);
+    // The visitor sees tests, too; the tokens tell which functions are production code.
     let mut functions = Vec::new();
     each_production_token(&source.tokens, &mut |rest| {
         if let [word, name, ..] = rest
@@ -45,6 +45,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 });
             }
         }
+        // A default value or a nested item may contain further signatures.
         visit::visit_signature(self, signature);
     }
 }

@@ -1,4 +1,4 @@
-//! The tokens of a file without its tests and doc comments, at every depth.
+//! Visits the tokens of a file without its tests and doc comments, at every depth.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -6,7 +6,7 @@ use super::Place;
 use crate::tokens::{is_punct, is_word, line};
 use crate::tree::Source;
 
-/// Calls `look` for every token that is production code, with that token and all that follow it in the same group.
+/// Calls `visit` for every token of production code, with that token and all that follow it in the same group.
 pub fn each_production_token(tokens: &TokenStream, look: &mut dyn FnMut(&[TokenTree])) {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
     let mut rest = trees.as_slice();
@@ -32,14 +32,15 @@ pub fn each_production_token(tokens: &TokenStream, look: &mut dyn FnMut(&[TokenT
     }
 }
 
-/// A doc comment, which the lexer turns into an attribute.
+/// Whether an attribute is a doc comment, which the lexer turns into an attribute.
 fn is_doc(attribute: &Group) -> bool {
     let trees: Vec<TokenTree> = attribute.stream().into_iter().collect();
     matches!(trees.as_slice(), [word, equals, TokenTree::Literal(_)] if is_word(word, "doc") && is_punct(equals, '='))
 }
 
-/// `#[test]`, `#[tokio::test]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`.
+/// Whether an attribute marks a test item: `#[test]`, `#[tokio::test]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`.
 pub fn is_for_tests(attribute: &Group) -> bool {
+    // Tokens are printed with blanks between them; without these the comparison is simple.
     let text: String = attribute.stream().to_string().split_whitespace().collect();
     attribute.delimiter() == Delimiter::Bracket
         && (text == "test"
@@ -48,7 +49,7 @@ pub fn is_for_tests(attribute: &Group) -> bool {
             || text.starts_with("cfg(all(test"))
 }
 
-/// What follows the item that begins here: after its braces, or its semicolon.
+/// Skips the item that begins here, up to its braces or its semicolon.
 fn skip_item(mut rest: &[TokenTree]) -> &[TokenTree] {
     while let [tree, after @ ..] = rest {
         rest = after;
@@ -60,7 +61,7 @@ fn skip_item(mut rest: &[TokenTree]) -> &[TokenTree] {
     rest
 }
 
-/// Every `.patched("…")`: a place where two builds behave differently.
+/// Finds every `.patched("…")`: a place where two builds behave differently.
 pub fn find_patched_marks(source: &Source) -> Vec<Place> {
     let mut marks = Vec::new();
     each_production_token(&source.tokens, &mut |rest| {

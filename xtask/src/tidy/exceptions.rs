@@ -1,7 +1,7 @@
-//! `xtask/tidy-exceptions.toml`: what may be larger than the rules say, and why.
+//! Reads `xtask/tidy-exceptions.toml`: what may be larger than the rules allow, and why.
 //!
-//! The list can only shrink by itself: an entry without a reason, with a word that is not understood, or that covers
-//! nothing any more is a breach. One entry covers every item of that name in its file.
+//! The list cannot rot: an entry without a reason, with an unknown key or rule, or that no longer covers anything is a breach.
+//! One entry covers every item of that name in its file.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,7 +23,7 @@ struct Exception {
     used: bool,
 }
 
-/// The list as read, and what is wrong with it.
+/// The exceptions, and what is wrong with their file.
 #[derive(Default)]
 pub struct Exceptions {
     list: Vec<Exception>,
@@ -34,12 +34,14 @@ impl Exceptions {
     pub fn read(root: &Path) -> Result<Self> {
         match fs::read_to_string(root.join(FILE)) {
             Ok(text) => Ok(Self::parse(&text)),
+            // A repository without the file has no exceptions.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(error).with_context(|| format!("cannot read {FILE}")),
         }
     }
 
     pub fn parse(text: &str) -> Self {
+        // A broken file is a breach and not an error, so that the other rules are still checked.
         let mut read = Self::default();
         let table: Table = match text.parse() {
             Ok(table) => table,
@@ -78,6 +80,7 @@ impl Exceptions {
         if reason.is_empty() {
             breach("has no reason".to_owned());
         }
+        // An entry with other problems is still added: otherwise its item would be reported as too large, too.
         match Rule::ALL.into_iter().find(|known| known.name() == rule) {
             Some(rule) => {
                 self.list.push(Exception { path: path.to_owned(), item: item.to_owned(), rule, used: false })
@@ -88,7 +91,7 @@ impl Exceptions {
         }
     }
 
-    /// Whether an entry covers this finding; notes that the entry is still needed.
+    /// Whether an exception covers this finding; it marks the exception as used.
     pub fn cover(&mut self, finding: &Finding) -> bool {
         let Some((rule, item)) = &finding.excusable else {
             return false;
@@ -96,11 +99,12 @@ impl Exceptions {
         let same = |entry: &&mut Exception| {
             entry.path == finding.breach.path && entry.rule == *rule && entry.item == *item
         };
+        // The exception is marked even if it covers several items, because one use is enough.
         let entry = self.list.iter_mut().find(same);
         entry.map(|entry| entry.used = true).is_some()
     }
 
-    /// What is wrong with the list itself, once everything has been looked at.
+    /// Returns what is wrong with the list itself, after all files were checked.
     pub fn into_breaches(self) -> Vec<Breach> {
         let unused = self.list.into_iter().filter(|entry| !entry.used);
         let stale = unused.map(|Exception { path, item, rule, .. }| {

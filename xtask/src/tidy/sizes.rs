@@ -1,7 +1,7 @@
-//! Sizes of files, functions, parameter lists, structs and the journal's vocabulary, counted on the syntax tree.
+//! Checks the sizes of files, functions, parameter lists, structs and the journal's vocabulary on the syntax tree.
 //!
-//! Functions written inside a macro call (`proptest! { … }`) are not seen. Test code is held to the same sizes, except
-//! that it does not count towards the length of a file.
+//! Functions inside a macro call (`proptest! { … }`) are not seen. Test code has the same limits, except that it does not count
+//! towards the length of a file.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const PARAMETERS: usize = 5;
 const FIELDS: usize = 12;
 const EVENT_KINDS: usize = 30;
 
-/// The rules that `tidy-exceptions.toml` can lift. The event kinds are not among them.
+/// The rules that `tidy-exceptions.toml` can lift. The number of event kinds is not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     File,
@@ -39,7 +39,7 @@ impl Rule {
         }
     }
 
-    /// How many are allowed, and of what.
+    /// The limit of a rule and its unit.
     fn limit(self) -> (usize, &'static str) {
         match self {
             Self::File => (FILE_LINES, "lines"),
@@ -54,14 +54,16 @@ impl Rule {
 #[derive(Debug)]
 pub struct Finding {
     pub breach: Breach,
-    /// The rule and the item, unless no exception is possible.
+    /// The rule and the item; `None` if no exception is possible.
     pub excusable: Option<(Rule, String)>,
 }
 
+/// Checks the sizes of one source file.
 pub fn check(source: &Source, test_files: &TestFiles) -> Vec<Finding> {
     let mut counter = Counter { path: &source.path, findings: Vec::new(), test_lines: 0, in_tests: false };
     counter.visit_file(&source.syntax);
 
+    // A file that consists of tests may be longer; `TestFiles` knows these files.
     let lines = source.text.lines().count().saturating_sub(counter.test_lines);
     if lines > FILE_LINES && !test_files.contains(&source.path) {
         let message =
@@ -72,10 +74,11 @@ pub fn check(source: &Source, test_files: &TestFiles) -> Vec<Finding> {
     counter.findings
 }
 
+/// Collects what is too large while it visits a file.
 struct Counter<'a> {
     path: &'a str,
     findings: Vec<Finding>,
-    /// Lines of `#[cfg(test)] mod` items.
+    /// The number of lines in `#[cfg(test)] mod` items.
     test_lines: usize,
     in_tests: bool,
 }
@@ -91,9 +94,11 @@ impl Counter<'_> {
     }
 
     fn function(&mut self, signature: &Signature, body: Option<&syn::Block>) {
+        // `self` does not count: it belongs to every method.
         let parameters = signature.inputs.iter().filter(|input| matches!(input, FnArg::Typed(_))).count();
         self.limit(Rule::Params, &signature.ident, parameters);
         if let Some(body) = body {
+            // The length goes from the signature to the closing brace; docs and attributes do not count.
             let last = body.brace_token.span.close().end().line;
             let lines = last + 1 - signature.span().start().line;
             self.limit(Rule::Function, &signature.ident, lines);
@@ -123,6 +128,7 @@ impl<'ast> Visit<'ast> for Counter<'_> {
     }
 
     fn visit_item_enum(&mut self, item: &'ast ItemEnum) {
+        // The journal's vocabulary must stay small enough to be read at once, so its limit has no exceptions.
         let journaled =
             self.path.starts_with("crates/core/") && (item.ident == "Event" || item.ident == "EventKind");
         let kinds = item.variants.len();
@@ -138,6 +144,7 @@ impl<'ast> Visit<'ast> for Counter<'_> {
     }
 
     fn visit_item_mod(&mut self, item: &'ast ItemMod) {
+        // Nested test modules lie inside the outermost one; their lines must not be counted twice.
         let outermost_test = !self.in_tests && is_for_tests(&item.attrs);
         if outermost_test {
             let span = item.span();
@@ -151,9 +158,9 @@ impl<'ast> Visit<'ast> for Counter<'_> {
     }
 }
 
-/// Files that are tests from top to bottom: below `tests/` or `benches/`, or declared by `#[cfg(test)] mod name;`.
+/// The files that contain only tests: below `tests/` or `benches/`, or declared by `#[cfg(test)] mod name;`.
 pub struct TestFiles {
-    /// Paths without `.rs`.
+    /// The paths of the declared modules, without `.rs`.
     modules: Vec<String>,
 }
 
@@ -165,16 +172,18 @@ impl TestFiles {
     fn contains(&self, path: &str) -> bool {
         let in_folder = path.rsplit('/').skip(1).any(|folder| folder == "tests" || folder == "benches");
         let declared = |module: &String| {
+            // The module may be a file or a directory; another file whose name begins the same does not count.
             path.strip_prefix(module.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
         };
         in_folder || self.modules.iter().any(declared)
     }
 }
 
-/// The modules that a file declares for tests only and keeps in files of their own.
+/// Finds the modules that a file declares for tests only and keeps in files of their own.
 fn test_modules_of(source: &Source) -> Vec<String> {
     let (folder, file) = source.path.rsplit_once('/').unwrap_or(("", &source.path));
     let name = file.trim_end_matches(".rs");
+    // The submodules of `a.rs` are in `a/`, those of `mod.rs` beside it.
     let below =
         if ["lib", "main", "mod"].contains(&name) { folder.to_owned() } else { format!("{folder}/{name}") };
 
@@ -191,7 +200,7 @@ fn test_modules_of(source: &Source) -> Vec<String> {
     modules
 }
 
-/// The value of `#[path = "…"]`.
+/// Returns the value of `#[path = "…"]`.
 fn path_attribute(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().find(|attribute| attribute.path().is_ident("path")).and_then(|attribute| {
         match &attribute.meta {

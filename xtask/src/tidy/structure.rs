@@ -1,4 +1,4 @@
-//! What [`crate::style`] counts and what may not be there at all.
+//! Refuses what [`crate::style`] counts and what may not occur at all.
 
 use crate::Breach;
 use crate::style::{LARGE_CIRCLE, find_circles, find_patched_marks, find_tuple_parameters, is_production};
@@ -21,6 +21,7 @@ pub fn check(tree: &Tree) -> Vec<Breach> {
         Breach::at_line(&place.path, place.line, message)
     });
     let circles = find_circles(&sources).into_iter().filter(|circle| circle.files.len() >= LARGE_CIRCLE);
+    // The breach is reported at one file, although it belongs to all of them.
     let circles = circles.flat_map(|circle| {
         let first = circle.files.first()?.clone();
         let message = format!(

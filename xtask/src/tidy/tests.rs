@@ -1,4 +1,4 @@
-//! Each rule on a small text that breaks it and on one that just does not.
+//! Tests each rule on a small text that breaks it and on one that just does not.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn shown(breaches: impl IntoIterator<Item = Breach>) -> Vec<String> {
     breaches.into_iter().map(|breach| breach.to_string()).collect()
 }
 
-/// What the sizes of one file are blamed for.
+/// The breaches of the size rules in one file.
 fn sizes_of(path: &str, text: &str) -> Result<Vec<String>> {
     let sources = [source(path, text)?];
     let findings = sizes::check(&sources[0], &TestFiles::of(&sources));
@@ -298,7 +298,7 @@ fn an_exception_is_complete() {
     assert_eq!(found("what?").len(), 1);
 }
 
-/// All of it together, on a folder.
+/// Checks all rules together on a directory.
 #[test]
 fn tidy_looks_at_sources_texts_exceptions_and_arrows() -> Result<()> {
     let folder = tempfile::tempdir()?;

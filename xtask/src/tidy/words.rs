@@ -1,6 +1,6 @@
-//! Words that do not belong into a commit: silenced lints without a reason, and macros that mean "not finished".
+//! Refuses code that should not be committed: silenced lints without a reason, and macros that mean "not finished".
 //!
-//! Looked for among the tokens, so inside macro calls too and never in strings or comments.
+//! It searches the tokens, and so also inside macro calls but never in strings or comments.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -29,17 +29,18 @@ pub fn check(source: &Source) -> Vec<Breach> {
     breaches
 }
 
-/// The inside of `#[…]` or `#![…]`, when one begins here.
+/// The inside of `#[…]` or `#![…]`, if one begins here.
 fn attribute_at(rest: &[TokenTree]) -> Option<TokenStream> {
     let group = match rest {
         [hash, TokenTree::Group(group), ..] if is_punct(hash, '#') => group,
         [hash, bang, TokenTree::Group(group), ..] if is_punct(hash, '#') && is_punct(bang, '!') => group,
         _ => return None,
     };
+    // In a macro definition a `#` may stand before other groups.
     (group.delimiter() == Delimiter::Bracket).then(|| group.stream())
 }
 
-/// Looks at the inside of one attribute; `cfg_attr` may hold several, after its condition.
+/// Checks the inside of one attribute; `cfg_attr` may contain several after its condition.
 fn lint_breaches(attribute: &TokenStream, breach: &mut dyn FnMut(usize, String)) {
     let trees: Vec<TokenTree> = attribute.clone().into_iter().collect();
     let [name, TokenTree::Group(arguments), ..] = trees.as_slice() else {
@@ -61,6 +62,7 @@ fn has_reason(arguments: &TokenStream) -> bool {
     let mut found = false;
     tokens::each(arguments, &mut |rest| {
         if let [name, equals, TokenTree::Literal(reason), ..] = rest {
+            // The literal still has its quotes here.
             let blank = reason.to_string().trim_matches(['"', ' ']).is_empty();
             found |= is_word(name, "reason") && is_punct(equals, '=') && !blank;
         }

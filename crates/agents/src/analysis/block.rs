@@ -1,4 +1,4 @@
-//! The status block: `---RALPH_STATUS---`, lines of `NAME: value`, and an end that is often forgotten.
+//! Reads the status block: `---RALPH_STATUS---`, lines of `NAME: value`, and an end mark that is often forgotten.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 const BEGIN: &str = "---RALPH_STATUS---";
 const END: &str = "---END_RALPH_STATUS---";
 
-/// What the block says; what it says otherwise than it was asked to is as good as not said.
+/// The fields of a status block. A value that is not one of the allowed ones counts as missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Block {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,6 +26,7 @@ pub struct Block {
     pub recommendation: String,
 }
 
+/// How far the work has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Status {
@@ -44,6 +45,7 @@ impl fmt::Display for Status {
     }
 }
 
+/// How the tests went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Tests {
@@ -52,18 +54,18 @@ pub enum Tests {
     NotRun,
 }
 
-/// The first block there is.
+/// Finds the first status block of a text.
 pub(super) fn find(text: &str) -> Option<Block> {
     let rest = &text[text.find(BEGIN)? + BEGIN.len()..];
     let end = rest.find(END);
     let inside = &rest[..end.unwrap_or(rest.len())];
-    // Inside of a string that nobody could unpack, line ends are written out.
+    // Inside a JSON string that could not be parsed, line ends are still escaped.
     let unpacked = inside.replace("\\r", "").replace("\\n", "\n");
     let mut block = Block::default();
     let mut begun = false;
     for line in unpacked.lines() {
         let said = line.split_once(':').is_some_and(|(name, value)| block.take(name, value));
-        // Without an end, it ends where its lines end.
+        // Without an end mark, the block ends at the first line that is none of its own.
         if end.is_none() && begun && !said {
             break;
         }
@@ -73,6 +75,7 @@ pub(super) fn find(text: &str) -> Option<Block> {
 }
 
 pub(super) fn status(word: &str) -> Option<Status> {
+    // Spaces and hyphens are common variations of the underscore.
     Some(match word.trim().to_ascii_uppercase().replace([' ', '-'], "_").as_str() {
         "IN_PROGRESS" => Status::InProgress,
         "COMPLETE" | "COMPLETED" => Status::Complete,
@@ -82,13 +85,14 @@ pub(super) fn status(word: &str) -> Option<Status> {
 }
 
 impl Block {
-    /// Whether this is one of the block's lines. What was said first stays.
+    /// Reads one line of the block and returns whether it is one. The first value of a field wins.
     fn take(&mut self, name: &str, value: &str) -> bool {
         fn first<T>(place: &mut Option<T>, value: Option<T>) {
             if place.is_none() {
                 *place = value;
             }
         }
+        // Agents decorate the names with Markdown: `**STATUS**:`, "- `EXIT_SIGNAL`:".
         let name = name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '-' | '`'));
         let value = value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '`' | '"'));
         match name {
@@ -99,6 +103,7 @@ impl Block {
             "TESTS_STATUS" => first(&mut self.tests, tests(value)),
             "WORK_TYPE" if self.work_type.is_empty() => self.work_type = value.to_string(),
             "RECOMMENDATION" if self.recommendation.is_empty() => self.recommendation = value.to_string(),
+            // A repeated text field is still a line of the block, although its value is ignored.
             "WORK_TYPE" | "RECOMMENDATION" => {}
             _ => return false,
         }

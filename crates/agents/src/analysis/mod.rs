@@ -1,10 +1,13 @@
-//! What an agent's free-text response says of its work: done, blocked, stuck, only tests, or to be continued.
+//! Analyses what an agent's free-text response says about its work: done, blocked, stuck, only testing, or to be
+//! continued.
 //!
-//! A status block, where there is one, is the agent's word and decides alone. Without one, words are weighed, and every
-//! point has a reason that a person can read. It is a claim either way: what is done is what can be seen in the tree.
+//! A status block, where there is one, is the agent's own statement and decides alone. Without one, keywords are
+//! scored, and every point has a reason that the user can read. Either way the result is only a claim: what is really
+//! done can be seen in the tree.
 //!
-//! [`shape`] and [`spoken`] find the agent's words in what its client printed, [`block`] reads the status block, [`signs`] weighs the
-//! rest. Findings, fixes and verdicts are not read here but in [`crate::answer`].
+//! [`output_shape`] and [`agent_response`] find the agent's words in what its client printed, [`status_block`] reads
+//! the status block, and [`keywords`] scores the rest. Findings, fixes and verdicts are not read here but in
+//! [`crate::answer`].
 
 mod block;
 mod shape;
@@ -17,40 +20,41 @@ pub use block::{Block, Status, Tests};
 pub use shape::Shape;
 pub use spoken::Spoken;
 
-/// What is known beside the response.
+/// What is known besides the response itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Before {
-    /// How long the last response was, in bytes.
+    /// The length of the previous response in bytes.
     pub last_len: Option<usize>,
-    /// Files that changed since the loop began: committed, staged or untracked.
+    /// Files that changed since the loop began, whether committed, staged or untracked.
     pub changed_files: Vec<String>,
 }
 
+/// What a response says about its work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Analysis {
     pub shape: Shape,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// As the agent wrote it; none: there was no status block.
+    /// The status block as the agent wrote it; `None` if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<Block>,
-    /// Nothing is left to do, as far as the response says.
+    /// Whether nothing is left to do, as far as the response says.
     pub done: bool,
-    /// How sure that is, or how sure the agent was that it has to go on: 0 to 100.
+    /// How sure the result is, from 0 to 100: that the work is done, or, if a block says so, that it has to go on.
     pub score: u32,
     pub test_only: bool,
     pub stuck: bool,
-    /// What the client did not let it do.
+    /// Actions that the client denied.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
     pub changed_files: Vec<String>,
-    /// In bytes: the next response is compared with it.
+    /// The length in bytes, with which the next response is compared.
     pub length: usize,
-    /// Why, a line for each point and each sign.
+    /// One line for each point and each sign.
     pub reasons: Vec<String>,
 }
 
-/// `shape`: none, to be found out.
+/// Analyses a response. The shape of the output is detected if it is not given.
 pub fn analyse(output: &str, shape: Option<Shape>, before: &Before) -> Analysis {
     let shape = shape.unwrap_or_else(|| Shape::of(output));
     let spoken = shape.read(output);
@@ -62,15 +66,18 @@ pub fn analyse(output: &str, shape: Option<Shape>, before: &Before) -> Analysis 
         length: spoken.answer.len(),
         ..Analysis::default()
     };
+    // A status in JSON fields takes precedence over a block in the text.
     match spoken.block.clone().or_else(|| block::find(&spoken.said)) {
         Some(block) => settle(&mut analysis, block),
         None => signs::weigh(&mut analysis, &spoken, before),
     }
+    // Denials do not change the result, but they often explain it.
     for denied in &spoken.denied {
         analysis.reasons.push(format!("was denied: {denied}"));
     }
     match before.changed_files.as_slice() {
         [] => {}
+        // One file is named; of several, the first one and their number keep the reason on one line.
         [one] => analysis.reasons.push(format!("changed since the loop began: {one}")),
         [first, rest @ ..] => {
             analysis.reasons.push(format!("changed since the loop began: {first} and {} more", rest.len()));
@@ -79,8 +86,9 @@ pub fn analyse(output: &str, shape: Option<Shape>, before: &Before) -> Analysis 
     analysis
 }
 
-/// The agent's own word decides; whether it is stuck or only tests is not asked then.
+/// Takes over what the status block says. The signs for being stuck or only testing are not looked for then.
 fn settle(analysis: &mut Analysis, block: Block) {
+    // EXIT_SIGNAL overrules STATUS: an agent may report COMPLETE for one of several tasks and still have more to do.
     let (done, score, why) = match (block.exit_signal, block.status) {
         (Some(true), _) => (true, 100, "the status block says EXIT_SIGNAL: true".to_string()),
         (Some(false), _) => (false, 80, "the status block says EXIT_SIGNAL: false".to_string()),

@@ -1,4 +1,4 @@
-//! Where an agent's words are in what its client printed.
+//! Recognizes the form of what a client printed and finds the agent's words in it.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -9,13 +9,14 @@ use crate::{
     json::{self, text},
 };
 
+/// The form of a client's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
     #[default]
     Text,
-    /// One JSON object.
+    /// The output is a single JSON object.
     Object,
-    /// Lines of a client.
+    /// The output consists of the JSON lines of a client.
     Lines(&'static OutputFormat),
 }
 
@@ -26,8 +27,8 @@ impl Serialize for Shape {
 }
 
 impl Shape {
-    /// The shape of a client's output, by the client's name; none: it can be any. Without a mark of its own a client has
-    /// several forms.
+    /// The shape of a client's output by the client's name. `None` if it can have any shape: a client without line
+    /// types of its own prints several forms.
     pub fn named(client: &str) -> Option<Shape> {
         clients::named(client)?.output.filter(|format| !format.marks.is_empty()).map(Shape::Lines)
     }
@@ -40,12 +41,13 @@ impl Shape {
         }
     }
 
-    /// What it looks like.
+    /// Detects the shape of an output.
     pub fn of(output: &str) -> Shape {
         let lines: Vec<Value> = objects(output).collect();
         let has = |mark: &&str| lines.iter().any(|line| text(line, "type") == *mark);
         let formats = || CLIENTS.iter().filter_map(|client| client.output);
-        // A mark is sure; what only resembles a client may be one that took over its form.
+        // A unique line type is certain. A mere resemblance may be a client that adopted another one's form, so it
+        // comes second.
         let marked = formats().find(|format| format.marks.iter().any(has));
         if let Some(format) = marked.or_else(|| formats().find(|format| (format.resembles)(&lines))) {
             Shape::Lines(format)
@@ -56,13 +58,14 @@ impl Shape {
         }
     }
 
-    /// Takes the agent's words out of it.
+    /// Reads the agent's words out of the output.
     pub fn read(self, output: &str) -> Spoken {
         let mut spoken = Spoken::default();
         match self {
             Shape::Text => spoken.say(output),
             Shape::Object => match serde_json::from_str::<Value>(output.trim()) {
                 Ok(object) => spoken.object(&object),
+                // The shape may have been given by the user and be wrong; then the output is read as text.
                 Err(_) => spoken.say(output),
             },
             Shape::Lines(format) => objects(output).for_each(|line| (format.read)(&mut spoken, &line)),
@@ -71,8 +74,9 @@ impl Shape {
     }
 }
 
-/// Every line that is an object, or the objects of one array.
+/// Collects the lines that are JSON objects, or the objects of one array.
 fn objects(output: &str) -> impl Iterator<Item = Value> {
+    // Some clients print all their events as one array instead of lines.
     let list = match serde_json::from_str(output.trim()) {
         Ok(Value::Array(list)) => list,
         _ => Vec::new(),

@@ -1,8 +1,8 @@
-//! What words come to where no status block says it.
+//! Scores keywords where no status block says how far the work has come.
 
 use super::{Analysis, Before, Spoken};
 
-/// A response that has one of these may mean it.
+/// Phrases that suggest that the work is complete.
 const COMPLETION: &[&str] = &[
     "all tasks complete",
     "project complete",
@@ -22,14 +22,16 @@ const NOTHING_TO_DO: &[&str] = &[
 ];
 const TESTING: &[&str] = &["running tests", "npm test", "cargo test", "go test", "bats", "pytest", "jest"];
 const BUILDING: &[&str] = &["implementing", "creating", "writing", "adding", "function", "class"];
-/// Before a keyword, they turn it round.
+/// Words that negate a phrase if they come right before it.
 const DENIALS: &[&str] =
     &["not", "never", "isn't", "aren't", "wasn't", "hasn't", "cannot", "can't", "nor", "before"];
 
+/// The score from which on the work counts as done.
 const ENOUGH: u32 = 40;
-/// More lines of error than a run that gets somewhere has.
+/// A run that makes progress prints at most this many error lines.
 const ERRORS: usize = 5;
 
+/// Adds points and reasons for the phrases of a response.
 pub(super) fn weigh(analysis: &mut Analysis, spoken: &Spoken, before: &Before) {
     let mut signal = false;
     let signs = [(COMPLETION, 10, "says"), (NOTHING_TO_DO, 15, "says that there is nothing to do:")];
@@ -40,12 +42,14 @@ pub(super) fn weigh(analysis: &mut Analysis, spoken: &Spoken, before: &Before) {
             analysis.reasons.push(format!("{says} “{phrase}” (+{points})"));
         }
     }
+    // An agent that has nothing left to do tends to answer much shorter than before.
     let (now, last) = (analysis.length, before.last_len.unwrap_or(0));
     if last > 0 && now.saturating_mul(2) < last {
         analysis.score += 10;
         analysis.reasons.push(format!("less than half as long as the last one: {now} of {last} bytes (+10)"));
     }
     analysis.done = signal || analysis.score >= ENOUGH;
+    // Testing and errors show in what it said and ran, not only in its final answer.
     let work = [spoken.said.as_str(), spoken.ran.as_str()];
     let any = |phrases: &[&'static str]| {
         phrases.iter().copied().find(|phrase| work.iter().any(|text| has(text, phrase, &[])))
@@ -64,21 +68,23 @@ pub(super) fn weigh(analysis: &mut Analysis, spoken: &Spoken, before: &Before) {
     }
 }
 
-/// As whole words, in any case, and not right behind one that turns it round.
+/// Whether a text contains a phrase as whole words, in any case and without a negation directly before it.
 fn has(text: &str, phrase: &str, denials: &[&str]) -> bool {
     text.lines().any(|line| {
+        // The negations are listed with the plain apostrophe.
         let line = line.to_lowercase().replace('’', "'");
         line.match_indices(phrase).any(|(at, _)| {
             let (ahead, behind) = (&line[..at], &line[at + phrase.len()..]);
             let word = |c: char| c.is_alphanumeric() || c == '_';
             let whole = !ahead.ends_with(word) && !behind.starts_with(word);
+            // Two words back is enough for "not yet done"; further back, the negation belongs to something else.
             let mut last = ahead.split_whitespace().rev().take(2);
             whole && !last.any(|word| denials.contains(&word))
         })
     })
 }
 
-/// A line that reports an error, not one that has the word in it or is a JSON field of that name.
+/// Whether a line reports an error, rather than merely mentioning one or being a JSON field of that name.
 fn is_error(line: &str) -> bool {
     let start = line.trim_start();
     if start.starts_with('"') && start.contains("\":") {

@@ -1,29 +1,30 @@
-//! What an agent said, collected line by line from what its client printed.
+//! Collects what an agent said from the lines its client printed.
 //!
-//! Only what the agent said and what its commands printed is taken out; the names of JSON fields are nobody's words. Which lines
-//! a client prints is said in its own folder under `crate::clients`.
+//! Only the agent's messages and the output of its commands are collected; names of JSON fields would be mistaken for
+//! words. Which lines a client prints is defined in its own directory under `crate::clients`.
 
 use serde_json::Value;
 
 use super::block::{self, Block};
 use crate::json::{list, text};
 
-/// What was said.
+/// The words of an agent's response, separated by where they come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spoken {
-    /// The last word.
+    /// The last message.
     pub answer: String,
-    /// Everything the agent said, the answer included.
+    /// Everything the agent said, including the answer.
     pub said: String,
     /// The commands it ran and what they printed.
     pub ran: String,
     pub denied: Vec<String>,
     pub session: Option<String>,
-    /// A status that stands in fields of its own instead of a block.
+    /// A status that came in JSON fields instead of a text block.
     pub block: Option<Block>,
 }
 
 impl Spoken {
+    /// Adds a message of the agent. Messages arrive in order, so that the last one that is not blank is the answer.
     pub(crate) fn say(&mut self, words: &str) {
         if !words.trim().is_empty() {
             self.answer = words.to_string();
@@ -31,18 +32,19 @@ impl Spoken {
         }
     }
 
-    /// A command that ran, or what it printed.
+    /// Adds a command that ran, or its output.
     pub(crate) fn run(&mut self, words: &str) {
         push(&mut self.ran, words);
     }
 
+    /// Records an action that the client denied, each one once.
     pub(crate) fn deny(&mut self, what: &str) {
         if !what.is_empty() && !self.denied.iter().any(|known| known == what) {
             self.denied.push(what.to_string());
         }
     }
 
-    /// The first id that is named.
+    /// Records the session id of a line. Only the first one that is found is kept.
     pub(crate) fn session(&mut self, value: &Value) {
         if self.session.is_none() {
             self.session = crate::sessions::id(value).map(Into::into);
@@ -58,16 +60,18 @@ impl Spoken {
         }
     }
 
-    /// One object: a client's envelope around the answer, or a status in fields.
+    /// Reads a single object: a client's envelope around the answer, or a status in fields.
     pub(super) fn object(&mut self, object: &Value) {
         self.session(object);
         self.denials(object);
+        // The names under which wrappers put the answer, the most specific one first.
         let words = ["result", "response", "summary", "message", "text", "output"];
         if let Some(words) = words.into_iter().map(|name| text(object, name)).find(|words| !words.is_empty())
         {
             self.say(words);
         }
         let beside = object.get("metadata").unwrap_or(&Value::Null);
+        // Status fields stand at the top level or in `metadata`.
         let field = |name: &str| object.get(name).or_else(|| beside.get(name));
         let status = field("status").or_else(|| beside.get("completion_status"));
         let status = status.and_then(Value::as_str).and_then(block::status);
@@ -80,7 +84,7 @@ impl Spoken {
         }
     }
 
-    /// A line in the form of Claude Code, which others took over.
+    /// Reads a line in the form of Claude Code, which other clients adopted.
     pub(crate) fn stream(&mut self, line: &Value) {
         self.session(line);
         let blocks = line.get("message").map(|message| list(message, "content")).unwrap_or_default();
@@ -100,6 +104,7 @@ impl Spoken {
             "result" => {
                 self.denials(line);
                 let result = text(line, "result");
+                // The result usually repeats the last message; it must not be collected twice.
                 if !result.trim().is_empty() && result != self.answer {
                     self.say(result);
                 }
@@ -109,7 +114,7 @@ impl Spoken {
     }
 }
 
-/// A tool's result: a text, or blocks of text.
+/// The text of a tool's result, which is either a string or a list of text blocks.
 fn words(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(words)) => words.clone(),

@@ -1,5 +1,5 @@
-//! Takes off what answers come wrapped in: byte order marks, carriage returns, our own marked blocks, HTML's escapes,
-//! code fences. What is left is regions of text, in order, each fenced or not.
+//! Removes what answers come wrapped in: byte order marks, carriage returns, our own marked blocks, HTML escapes and
+//! code fences. The result is a sequence of text regions, each fenced or not.
 
 use crate::prompt::blocks;
 
@@ -8,38 +8,42 @@ use crate::prompt::blocks;
 pub(super) struct Region<'t> {
     pub text: &'t str,
     pub fenced: bool,
-    /// The line before it introduces an example.
+    /// Whether the line before it introduces an example.
     pub example: bool,
 }
 
-/// The text as its writer meant it.
+/// Restores the text as its author meant it.
 pub(super) fn undress(text: &str) -> String {
     let mut text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\u{feff}', "");
-    // A prompt that comes back is not an answer, whatever stands in the material it carries.
+    // An agent may echo its prompt. The marked blocks in it are material under review, and a list in that material is
+    // not an answer.
     if blocks::any(&text) {
         text = blocks::without(&text);
     }
     if is_escaped(&text) { unescape(&text) } else { text }
 }
 
-/// Whether the whole text went through HTML: its quotation marks did, and no mark of HTML is left bare.
+/// Whether the whole text was escaped for HTML: its quotation marks were, and no unescaped HTML character is left.
 fn is_escaped(text: &str) -> bool {
     let quotes = ["&quot;", "&#34;", "&#x22;", "&#39;", "&#x27;", "&apos;"];
     !text.contains(['<', '"']) && quotes.iter().any(|quote| text.contains(quote))
 }
 
+/// Replaces HTML entities by their characters; an unknown entity stays as it is.
 pub(super) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
+        // No entity is longer than ten bytes, so that a text full of ampersands is not searched to its end each time.
         let entity = rest.bytes().take(10).position(|b| b == b';').and_then(|end| rest.get(1..end));
         match entity.and_then(|name| character(name).map(|c| (name.len() + 2, c))) {
             Some((length, c)) => {
                 out.push(c);
                 rest = &rest[length..];
             }
+            // A bare `&` is ordinary text.
             None => {
                 out.push('&');
                 rest = &rest[1..];
@@ -50,6 +54,7 @@ pub(super) fn unescape(text: &str) -> String {
     out
 }
 
+/// Decodes an entity by its name or its number.
 fn character(name: &str) -> Option<char> {
     match name {
         "quot" => Some('"'),
@@ -69,7 +74,7 @@ fn character(name: &str) -> Option<char> {
     }
 }
 
-/// An opening fence: how deep it stands, its mark, and how long it is.
+/// An opening code fence.
 #[derive(Clone, Copy)]
 struct Fence {
     depth: usize,
@@ -77,8 +82,8 @@ struct Fence {
     length: usize,
 }
 
-/// Fenced blocks and what stands between them. A fence is closed by one that stands no deeper than it: deeper ones belong
-/// to the text inside. One that is never closed ends with the text.
+/// Splits a text into fenced blocks and what is between them. A fence is closed by one that is not indented deeper:
+/// deeper fences belong to the text inside. A fence that is never closed ends with the text.
 pub(super) fn regions(text: &str) -> Vec<Region<'_>> {
     let mut found = Vec::new();
     let mut open: Option<Fence> = None;
@@ -89,6 +94,7 @@ pub(super) fn regions(text: &str) -> Vec<Region<'_>> {
         let next = offset + line.len();
         let fence = fence(line);
         let turns = match (fence, open) {
+            // An inline code span like ```` ```x``` ```` begins like a fence but contains further backticks.
             (Some((_, info)), None) => !info.contains('`'),
             (Some((fence, info)), Some(outer)) => {
                 let closes =
@@ -103,12 +109,13 @@ pub(super) fn regions(text: &str) -> Vec<Region<'_>> {
                 fenced: open.is_some(),
                 example: open.is_some() && example,
             });
-            // A fence that names a language opens a block, also where the last one was left open.
+            // A fence with a language opens a block, even if the previous block was never closed.
             let opens = open.is_none() || fence.is_some_and(|(_, info)| is_language(info));
             open = fence.map(|(fence, _)| fence).filter(|_| opens);
             example = is_example(introduction);
             start = next;
         } else if open.is_none() && !line.trim().is_empty() {
+            // The last line of prose before a fence says whether the block is an example.
             introduction = line;
         }
         offset = next;
@@ -118,6 +125,7 @@ pub(super) fn regions(text: &str) -> Vec<Region<'_>> {
     found
 }
 
+/// Parses a line as a fence, with the info string behind it.
 fn fence(line: &str) -> Option<(Fence, &str)> {
     let says = line.trim_start();
     let mark = says.chars().next().filter(|c| matches!(c, '`' | '~'))?;
@@ -130,10 +138,12 @@ fn is_language(info: &str) -> bool {
     ["yaml", "yml", "json", "jsonc", "json5"].iter().any(|name| info.eq_ignore_ascii_case(name))
 }
 
-/// `For example:`, `The form:`; not `My findings in the form you asked for:`.
+/// Whether a line introduces an example: `For example:` or `The form:`, but not `My findings in the form you asked
+/// for:`.
 fn is_example(introduction: &str) -> bool {
     let lower = introduction.to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    // Only a short line that ends with such a word is about the form itself.
     let few: Vec<&str> = words.by_ref().take(4).collect();
     let form = few.len() <= 3
         && few.last().is_some_and(|word| matches!(*word, "form" | "format" | "template" | "schema"));

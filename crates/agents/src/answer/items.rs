@@ -1,4 +1,5 @@
-//! Items of an answer's list as findings, claims and rulings: names and their synonyms, scales, ids, evidence.
+//! Reads the items of an answer's list as findings, claims and rulings: synonyms of names, severity scales, ids and
+//! evidence.
 
 use tribunal_core::{
     brief::{Claim, Content, Holds, Minutes, Raised, Ruling, Said},
@@ -119,10 +120,10 @@ pub(super) const VERDICTS: Names = Names {
     beside: &[],
 };
 
-/// No text of an item is longer.
+/// The longest text of an item, in characters.
 const MOST_CHARS: usize = 4_000;
 
-/// Whether a map is an item, wherever it stands.
+/// Whether a map is an item of this kind, regardless of where it is found.
 pub(super) fn looks_like_one(node: &Node, wanted: Wanted) -> bool {
     match wanted {
         Wanted::Findings => {
@@ -133,7 +134,7 @@ pub(super) fn looks_like_one(node: &Node, wanted: Wanted) -> bool {
     }
 }
 
-/// `F3: VALID`, with nothing else in the map.
+/// Returns the pair of a map like `F3: VALID` that has nothing else in it.
 fn keyed_by_id(node: &Node) -> Option<(FindingId, &Node)> {
     match node {
         Node::Map(pairs) if pairs.len() == 1 => {
@@ -144,12 +145,14 @@ fn keyed_by_id(node: &Node) -> Option<(FindingId, &Node)> {
     }
 }
 
-/// The items of what stands under a list's name: a list, one item instead of a list, a map of items by id or severity.
+/// Turns the value under a list's name into items: a list, a single item instead of a list, or a map of items by id
+/// or severity.
 pub(super) fn of_list(value: Node, wanted: Wanted) -> Option<Vec<Node>> {
     match value {
         Node::List(items) => Some(items),
         Node::Map(pairs) => {
             let node = Node::Map(pairs);
+            // A map that is an item itself must not be taken for a map of items.
             if looks_like_one(&node, wanted) || is_form(&node) {
                 return Some(vec![node]);
             }
@@ -161,9 +164,10 @@ pub(super) fn of_list(value: Node, wanted: Wanted) -> Option<Vec<Node>> {
     }
 }
 
+/// The items under one key of a map, with the key as their id or severity.
 fn below(key: String, value: Node) -> Vec<Node> {
     let with = |name: &str, mut pairs: Vec<(String, Node)>, key: &str| {
-        // What the item itself says comes later and counts.
+        // The last value of a key counts, so that the item's own value overrides this one.
         pairs.insert(0, (name.to_string(), Node::Text(key.to_string())));
         Node::Map(pairs)
     };
@@ -181,13 +185,14 @@ fn below(key: String, value: Node) -> Vec<Node> {
     }
 }
 
-/// The form that was asked for, not filled in: every text in it stands in angle brackets.
+/// Whether a node is the form from the prompt that was not filled in: its texts are placeholders in angle brackets.
 pub(super) fn is_form(node: &Node) -> bool {
     let blank = |text: String| text.starts_with('<') && text.ends_with('>');
     let said = [DESCRIPTION, NOTE, &["severity", "status", "verdict"]];
     said.iter().any(|names| node.text(names).is_some_and(blank))
 }
 
+/// Reads the items that were found, and turns those that cannot be used into remarks.
 pub(super) fn read(found: Found, wanted: Wanted) -> Parsed {
     let Found { items, beside, mut remarks, .. } = found;
     let number = items.len();
@@ -210,7 +215,7 @@ pub(super) fn read(found: Found, wanted: Wanted) -> Parsed {
         Content::Unreadable { .. } => 0,
     };
     let remarks = few(remarks);
-    // A list of which nothing can be used is not the same as an empty list.
+    // A list whose items are all unusable is not the same as an empty list: the agent did raise something.
     if kept == 0 && number > 0 {
         let message = remarks.join("; ");
         return Parsed { content: Content::Unreadable { message }, minutes: Minutes::default(), remarks };
@@ -235,12 +240,12 @@ fn findings(items: &[Node], beside: &[Node], remarks: &mut Vec<String>) -> (Cont
     (Content::Findings { raised }, minutes)
 }
 
-/// At most so many, those with the lowest rank, in their own order.
+/// Keeps at most [`MAX_ITEMS`] items, those with the lowest rank, in their original order.
 fn bounded<T>(all: Vec<T>, rank: impl Fn(&T) -> usize, remarks: &mut Vec<String>) -> Vec<T> {
     if all.len() <= MOST_ITEMS {
         return all;
     }
-    // First, so that it is not lost among the others.
+    // This remark comes first, so that it is not lost when the remarks are limited.
     remarks.insert(
         0,
         format!("of {} items {MOST_ITEMS} were kept, the most severe; the others were left out", all.len()),
@@ -266,6 +271,8 @@ fn each<'n, T>(items: &'n [Node], read: Reader<T>, remarks: &mut Vec<String>) ->
             Node::Map(_) => read(item, remarks),
             _ => Err("it is not a mapping".to_string()),
         };
+        // Duplicate keys are legal in JSON and often a mistake of the model; the reader should know which value was
+        // used.
         if let Some(key) = item.doubled() {
             remarks.push(format!("item {} says `{}` twice; the later one counts", index + 1, cut(key, 40)));
         }
@@ -282,7 +289,7 @@ fn finding(node: &Node, remarks: &mut Vec<String>) -> Result<Raised, String> {
     let evidence = evidence(node).ok_or("it has neither a quote nor an absence")?;
     let severity = match node.text(SEVERITY) {
         Some(word) => severity(&word).unwrap_or_else(|| {
-            // Whoever invents a word for it rarely means that it is harmless.
+            // An agent that invents its own word for a severity rarely means that the problem is harmless.
             remarks.push(format!("severity `{}` is unknown and was taken as critical", cut(&word, 40)));
             Severity::Critical
         }),
@@ -302,15 +309,17 @@ fn finding(node: &Node, remarks: &mut Vec<String>) -> Result<Raised, String> {
     })
 }
 
-/// One of the known words, with anything around it; of several the most severe.
+/// Finds one of the known severities in a text; of several, the most severe.
 pub(super) fn severity(said: &str) -> Option<Severity> {
     Severity::parse(said).or_else(|| {
         let words = said.split(|c: char| !c.is_alphabetic());
+        // Severities are ordered from critical to low, so that the minimum is the most severe one.
         words.filter_map(Severity::parse).min()
     })
 }
 
 fn evidence(node: &Node) -> Option<Evidence> {
+    // An exact quote is the strongest evidence and comes before everything else.
     if let Some(quote) = node.get(QUOTE).and_then(first_text) {
         return Some(Evidence::Quote { text: beginning(quote) });
     }
@@ -319,6 +328,7 @@ fn evidence(node: &Node) -> Option<Evidence> {
     }
     match node.get(EVIDENCE) {
         Some(Node::List(inner)) => {
+            // Evidence may be a list of typed entries or of plain quotes.
             let texts = || inner.iter().find_map(Node::scalar);
             inner.iter().find_map(evidence).or_else(|| Some(Evidence::Quote { text: beginning(texts()?) }))
         }
@@ -341,7 +351,7 @@ fn absence(node: &Node) -> Option<Evidence> {
     Some(Evidence::Absence { heading: cut(&node.text(HEADING)?, 300), terms })
 }
 
-/// A quote's beginning is as true as the whole; a mark at its end would not be.
+/// Cuts a long quote without an ellipsis: its beginning can still be found in the subject, a changed text could not.
 fn beginning(text: String) -> String {
     match text.char_indices().nth(MOST_CHARS) {
         Some((at, _)) => text[..at].to_string(),
@@ -349,14 +359,15 @@ fn beginning(text: String) -> String {
     }
 }
 
-/// The file somebody named: by itself, or in front of a line in a location.
+/// The file that a finding names, either by itself or in front of the line in a location.
 fn file(node: &Node) -> Option<String> {
     let named = node.text(FILE).or_else(|| {
         let said = node.text(LOCATION)?;
         let name = said.split([':', '#', ' ', ',']).next().unwrap_or_default().trim_matches('`').to_string();
+        // A location may also be a section title; only something like a path is a file.
         (name.contains('/') || name.contains('.')).then_some(name)
     })?;
-    // `src/a.rs:12` names a line, too.
+    // `src/a.rs:12` includes the line number.
     let name = named.trim().trim_matches('`');
     let name = match name.rsplit_once(':') {
         Some((name, line)) if line.starts_with(|c: char| c.is_ascii_digit()) => name,
@@ -372,6 +383,7 @@ fn line(node: &Node) -> Option<u32> {
         number.parse().ok()
     };
     if let Some(said) = node.text(LINE) {
+        // In a range such as `a.md:7-9`, the first number is the line.
         return digits(said.rsplit(':').next().unwrap_or(&said));
     }
     if let Some((_, line)) =
@@ -379,6 +391,7 @@ fn line(node: &Node) -> Option<u32> {
     {
         return digits(line);
     }
+    // A location can be `a.rs:12`, `a.rs, line 12` or `a.rs#L12`.
     let said = node.text(LOCATION)?.to_lowercase();
     let (_, number) =
         said.rsplit_once(':').or_else(|| said.rsplit_once("line")).or_else(|| said.rsplit_once('#'))?;
@@ -386,7 +399,7 @@ fn line(node: &Node) -> Option<u32> {
     number.starts_with(|c: char| c.is_ascii_digit()).then(|| digits(number)).flatten()
 }
 
-/// `F3`, with anything but letters and digits around it.
+/// Finds an id like `F3` between any other characters.
 fn finding_id(said: &str) -> Option<FindingId> {
     let mut words = said.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.find_map(FindingId::parse)
@@ -409,9 +422,10 @@ fn claim(node: &Node, _: &mut Vec<String>) -> Result<Claim, String> {
     let says = |word: &str| words.iter().any(|known| known == word);
     let denials = ["not", "partially", "partly", "cannot", "un", "will", "to", "almost", "nearly"];
     let done = words.iter().position(|word| ["fixed", "resolved", "done"].contains(&word.as_str()));
-    // Only what stands before it: `done; will need a note` is done.
+    // Only the words before it negate it: `done; will need a note` is done.
     let denied = |at: usize| words[..at].iter().any(|word| denials.contains(&word.as_str()));
     let said = match done {
+        // "Blocked" wins over "fixed": `fixed in part, blocked by X` needs a decision.
         _ if says("blocked") => Said::Blocked,
         Some(at) if !denied(at) => Said::Fixed,
         _ => {
@@ -440,7 +454,8 @@ fn ruling(node: &Node, remarks: &mut Vec<String>) -> Result<Ruling, String> {
     ruled(id(node)?, node, remarks)
 }
 
-/// A word nobody knows, and a denial without anything to show for it, leave the finding in doubt: it is asked about again.
+/// Builds a ruling. An unknown word, or a denial without any evidence, leaves the finding in doubt, so that it is
+/// asked about again.
 fn ruled(id: FindingId, node: &Node, remarks: &mut Vec<String>) -> Result<Ruling, String> {
     let said = node.text(RULING).ok_or_else(|| format!("it says nothing about {id}"))?;
     let note = cut(&node.text(NOTE).unwrap_or_default(), MOST_CHARS);
@@ -461,6 +476,7 @@ fn holds(said: &str) -> Option<Holds> {
     let says = |some: &[&str]| words.iter().any(|word| some.contains(&word.as_str()));
     let (valid, invalid) =
         (says(&["valid", "confirmed", "upheld"]), says(&["invalid", "rejected", "refuted"]));
+    // The arms are tried in order: doubt and contradictions come before any clear verdict.
     match (valid, invalid, says(&["not"])) {
         _ if says(&["ambiguous", "unclear", "unsure", "uncertain", "undecided"]) => Some(Holds::Ambiguous),
         (true, true, _) | (false, true, true) => Some(Holds::Ambiguous),
@@ -470,7 +486,7 @@ fn holds(said: &str) -> Option<Holds> {
     }
 }
 
-/// One ruling a finding. Who says two things of it leaves it in doubt.
+/// Keeps one ruling for each finding. Contradicting rulings on the same finding leave it in doubt.
 fn agreed(rulings: Vec<Ruling>, remarks: &mut Vec<String>) -> Vec<Ruling> {
     let mut known: std::collections::BTreeMap<FindingId, usize> = std::collections::BTreeMap::new();
     let mut kept: Vec<Ruling> = Vec::new();

@@ -1,30 +1,32 @@
-//! A reader of JSON and of YAML's flow form that forgives.
+//! A lenient reader of JSON and of YAML's flow style.
 //!
-//! Commas too many or too few, comments, single and typographic quotation marks, bare words, raw line breaks and stray
-//! quotation marks inside texts, and an end in the middle: what is whole is kept. On JSON that is right it reads what
-//! everybody reads. It looks at each character a bounded number of times, whatever the text.
+//! It accepts too many or too few commas, comments, single and typographic quotation marks, bare words, raw line
+//! breaks and stray quotation marks inside texts, and a text that ends in the middle; everything that is complete is
+//! kept. Valid JSON is read as any other parser reads it. The reader looks at each character a bounded number of
+//! times, so that hostile input cannot make it slow.
 
 use super::node::Node;
 
-/// Deeper nesting is noise.
+/// Deeper nesting is noise, and recursion must not exhaust the stack.
 const DEPTH: u32 = 48;
-/// A key without quotation marks is at most so long.
+/// The longest key without quotation marks.
 const KEY_BYTES: usize = 48;
-/// And a bare text with braces in it.
+/// The longest bare text with brackets in it.
 const BARE_BYTES: usize = 400;
 
+/// A cursor over the text, and what had to be forgiven so far.
 #[derive(Debug)]
 pub(super) struct Reader<'t> {
     text: &'t str,
     pub at: usize,
     depth: u32,
-    /// Nothing had to be forgiven that changes what is read.
+    /// Whether nothing had to be forgiven that changes what is read.
     pub clean: bool,
-    /// The text ended in the middle.
+    /// Whether the text ended in the middle of a value.
     pub cut: bool,
 }
 
-/// Where a text stands: what may follow it depends on that.
+/// Where a text stands. This decides what may follow its closing quotation mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Key,
@@ -33,11 +35,12 @@ enum Inside {
 }
 
 impl<'t> Reader<'t> {
-    /// Reads from a `{` or `[`.
+    /// Starts reading at a `{` or `[`.
     pub fn new(text: &'t str, at: usize) -> Reader<'t> {
         Reader { text, at, depth: 0, clean: true, cut: false }
     }
 
+    /// Reads one value; `None` if there is none.
     pub fn read(&mut self) -> Option<Node> {
         self.value(Inside::List)
     }
@@ -54,6 +57,7 @@ impl<'t> Reader<'t> {
         self.at += self.peek().map_or(0, char::len_utf8);
     }
 
+    /// Skips white space and comments of JavaScript, C and YAML.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -77,16 +81,18 @@ impl<'t> Reader<'t> {
                 self.cut = true;
                 None
             }
+            // The bracket is skipped instead of opened; what is in it is read as part of the outer value.
             Some('{' | '[') if self.depth == DEPTH => {
                 self.clean = false;
                 self.step();
                 None
             }
-            // A template's placeholder, not a map in a map.
+            // `{{name}}` is a placeholder of a template, not a map inside of a map.
             Some('{') if inside == Inside::Map && self.rest().starts_with("{{") => Some(self.bare()),
             Some('{') => Some(self.nested(Self::map)),
             Some('[') => Some(self.nested(Self::list)),
             Some(c) if closers(c).is_some() => self.quoted(inside).map(Node::Text),
+            // A separator in place of a value: the value is missing.
             Some(',' | ':' | '}' | ']') => None,
             Some(_) => Some(self.bare()),
         }
@@ -100,6 +106,7 @@ impl<'t> Reader<'t> {
         node
     }
 
+    /// Reads a list up to its bracket. Missing commas between items are accepted.
     fn list(&mut self) -> Node {
         let mut items = Vec::new();
         loop {
@@ -117,6 +124,7 @@ impl<'t> Reader<'t> {
                 Some(',') => self.step(),
                 Some(_) => items.extend(self.value(Inside::List)),
             }
+            // Something that cannot start a value must be skipped, or the loop would never end.
             if self.at == before {
                 self.clean = false;
                 self.step();
@@ -138,7 +146,7 @@ impl<'t> Reader<'t> {
                     self.step();
                     return Node::Map(pairs);
                 }
-                // The brace was forgotten; the bracket belongs to the list around.
+                // The brace was forgotten; this bracket closes the surrounding list.
                 Some(']') => {
                     self.clean = false;
                     return Node::Map(pairs);
@@ -153,7 +161,9 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// Reads one `key: value` pair; what is not one is appended to the previous text.
     fn pair(&mut self, pairs: &mut Vec<(String, Node)>) {
+        // Whether a comma comes before it decides how a stray text is joined to the previous one.
         let comma = self.text[..self.at].trim_end().ends_with(',');
         let key = match self.peek() {
             Some(c) if closers(c).is_some() => match self.quoted(Inside::Key) {
@@ -169,12 +179,14 @@ impl<'t> Reader<'t> {
             },
         };
         self.skip();
+        // A key without a colon has no value; the truncated end of a text looks the same.
         if self.peek() != Some(':') {
             self.clean = false;
             self.cut |= self.peek().is_none();
             return;
         }
         self.step();
+        // A value that was cut off is dropped together with its key: half of a text may say the opposite.
         let cut_before = self.cut;
         match self.value(Inside::Map) {
             Some(value) => pairs.push((key, value)),
@@ -183,7 +195,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Words where a key should be: the rest of the text before, which had a comma or a line break in it.
+    /// Appends words where a key should be to the previous text, which contained a comma or a line break.
     fn stray(&mut self, pairs: &mut [(String, Node)], comma: bool) {
         self.clean = false;
         let Node::Text(more) = self.bare() else { return };
@@ -193,11 +205,11 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Up to what ends a bare word in a flow. A colon does not: bare texts are full of them.
+    /// Reads up to the end of a bare word. A colon does not end it: bare texts are full of colons.
     fn bare(&mut self) -> Node {
         let rest = self.rest();
         let mut end = rest.find([',', '}', ']', '\n']).unwrap_or(rest.len());
-        // A brace that opens inside of it has to close inside of it: `{{name}}`, `f[0]`.
+        // A bracket that opens inside the text has to close inside it: `{{name}}`, `f[0]`.
         while unbalanced(&rest[..end]) {
             let near = rest[end..].bytes().take(BARE_BYTES).take_while(|b| *b != b'\n');
             let Some(more) = near.into_iter().position(|b| b == b'}' || b == b']') else { break };
@@ -213,7 +225,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A text in quotation marks. One that never ends is dropped: half of it may say the opposite.
+    /// Reads a text in quotation marks. A text that is never closed is dropped: half of it may say the opposite.
     fn quoted(&mut self, inside: Inside) -> Option<String> {
         let open = self.peek()?;
         let close = closers(open)?;
@@ -223,6 +235,7 @@ impl<'t> Reader<'t> {
         let start = self.at;
         while let Some((index, c)) = chars.next() {
             let after = &self.text[start + index + c.len_utf8()..];
+            // Single-quoted texts are YAML, in which a backslash is an ordinary character and `''` is a quote.
             if c == '\\' && open != '\'' {
                 escape(&mut out, &mut chars);
             } else if (c == '\'' && open == '\'' && after.starts_with('\''))
@@ -234,11 +247,12 @@ impl<'t> Reader<'t> {
                 self.at = start + index + c.len_utf8();
                 return Some(out);
             } else if c == '\n' && (inside == Inside::Key || inside == Inside::Map && next_pair(after)) {
-                // The closing mark was forgotten: the next line is the next pair.
+                // The closing mark was forgotten: the next line is already the next pair.
                 self.clean = false;
                 self.at = start + index;
                 return Some(out.trim_end().trim_end_matches(',').to_string());
             } else {
+                // A quotation mark inside the text was not escaped. The text is kept, but the reading is a guess.
                 self.clean &= !close.contains(&c);
                 out.push(c);
             }
@@ -249,6 +263,7 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// The marks that can close a text, by its opening mark; `None` if the character opens no text.
 fn closers(open: char) -> Option<&'static [char]> {
     match open {
         '"' => Some(&['"']),
@@ -259,29 +274,31 @@ fn closers(open: char) -> Option<&'static [char]> {
     }
 }
 
+/// Whether more brackets are opened than closed. Long texts are not counted, to keep the reader linear.
 fn unbalanced(text: &str) -> bool {
     let count = |set: [char; 2]| text.matches(set).count();
     text.len() <= BARE_BYTES && count(['{', '[']) > count(['}', ']'])
 }
 
-/// Whether a quotation mark before this ends the text, or only stands in it.
+/// Whether a quotation mark before this text closes it, or only occurs inside it.
 fn ends_here(after: &str, inside: Inside) -> bool {
     let after = after.trim_start_matches([' ', '\t']);
     match after.chars().next() {
         None | Some('}' | ']' | '\n' | '\r' | '#') => true,
         Some('/') => after.starts_with("//") || after.starts_with("/*"),
+        // In a map, a comma must be followed by something that can start a pair. Otherwise it belongs to the text.
         Some(',') if inside == Inside::Map => {
             let next = after[1..].trim_start();
             let marks = ['"', '\'', '“', '”', '„', '‘', '’', '}', ']', '{', '#', '/', ','];
             next.is_empty() || next.starts_with(marks) || bare_key(next).is_some()
         }
         Some(',') => true,
-        // Keys have no quotation marks in them.
+        // Keys contain no quotation marks, so that any mark closes them.
         Some(_) => inside == Inside::Key,
     }
 }
 
-/// A word and a colon: a key without quotation marks.
+/// Finds a key without quotation marks: a word followed by a colon.
 fn bare_key(text: &str) -> Option<&str> {
     let end =
         text.bytes().take(KEY_BYTES).position(|b| !(b.is_ascii_alphanumeric() || b"_- ".contains(&b)))?;
@@ -301,7 +318,7 @@ fn next_pair(line: &str) -> bool {
     rest.trim_start_matches([' ', '\t']).starts_with(':')
 }
 
-/// What stands after a backslash. An escape that JSON does not know is text: `\d`, `\_`.
+/// Pushes the character that an escape stands for. An escape that JSON does not know is plain text: `\d`, `\_`.
 fn escape(out: &mut String, chars: &mut std::str::CharIndices<'_>) {
     let Some((_, c)) = chars.next() else { return out.push('\\') };
     match c {
@@ -316,6 +333,7 @@ fn escape(out: &mut String, chars: &mut std::str::CharIndices<'_>) {
     }
 }
 
+/// Pushes the character of a `\u` escape, joining the two halves of a surrogate pair.
 fn unicode(out: &mut String, chars: &mut std::str::CharIndices<'_>) {
     let Some(first) = four(chars.as_str()) else { return out.push_str("\\u") };
     take(chars, 4);
@@ -323,6 +341,7 @@ fn unicode(out: &mut String, chars: &mut std::str::CharIndices<'_>) {
         .contains(&first)
         .then(|| chars.as_str().strip_prefix("\\u").and_then(four))
         .flatten();
+    // Without its second half a surrogate is no character and becomes the replacement character below.
     let code = match pair {
         Some(second) if (0xdc00..0xe000).contains(&second) => {
             take(chars, 6);

@@ -1,5 +1,5 @@
-//! What a party tells beside its findings: who spoke, how they voted, what they agreed on and what not. All of it may be
-//! missing; nothing of it is asked for twice.
+//! Reads what a party reports in addition to its findings: who took part, how they voted, what they agreed on and
+//! what not. All of it is optional, and none of it is asked for again if it is missing.
 
 use tribunal_core::{
     brief::{Ballot, Minutes, Vote},
@@ -14,11 +14,11 @@ const DISSENT: &[&str] = &["dissent", "disagreement"];
 const VOTES: &[&str] = &["votes", "vote"];
 const PERSONA: &[&str] = &["persona", "name", "by", "voter", "who"];
 const SEVERITY: &[&str] = &["severity", "vote"];
-/// A party is small.
+/// A party is small; more votes are noise.
 const MOST_VOTES: usize = 12;
 const MOST_CHARS: usize = 1_000;
 
-/// The minutes in what stands beside the list, and the ballots in its items.
+/// Reads the minutes from the pairs next to the list, and the ballots from its items.
 pub(super) fn of<'n>(beside: &[Node], items: impl Iterator<Item = &'n Node>) -> Minutes {
     let said = |names: &[&str]| beside.iter().find_map(|node| node.get(names));
     let text = |names: &[&str]| said(names).and_then(told).unwrap_or_default();
@@ -31,6 +31,7 @@ pub(super) fn of<'n>(beside: &[Node], items: impl Iterator<Item = &'n Node>) -> 
     }
 }
 
+/// The names of the personas, as a list of names or of objects with a name.
 fn names(node: &Node) -> Vec<String> {
     let all = match node {
         Node::List(items) => {
@@ -41,7 +42,7 @@ fn names(node: &Node) -> Vec<String> {
     all.into_iter().take(MOST_VOTES).map(|name| cut(&name, 80)).collect()
 }
 
-/// A text, or a map of who said what.
+/// Reads a statement: a text, or a map from speakers to what they said.
 fn told(node: &Node) -> Option<String> {
     let text = match node {
         Node::Map(pairs) => {
@@ -53,13 +54,14 @@ fn told(node: &Node) -> Option<String> {
     Some(cut(&text, MOST_CHARS))
 }
 
+/// Reads the votes and the dissent on one finding; `None` if the item has neither.
 fn ballot(finding: usize, item: &Node) -> Option<Ballot> {
     let votes = item.get(VOTES).map(votes).unwrap_or_default();
     let dissent = item.get(DISSENT).and_then(told).unwrap_or_default();
     (!votes.is_empty() || !dissent.is_empty()).then_some(Ballot { finding, votes, dissent })
 }
 
-/// By persona, or as a list of votes. A vote in words that no scale knows is not counted.
+/// Reads votes by persona, or as a list. A vote that is on no known scale is not counted.
 fn votes(node: &Node) -> Vec<Vote> {
     let vote =
         |persona: &str, said: &str| Some(Vote { persona: cut(persona, 80), severity: severity(said)? });

@@ -1,10 +1,12 @@
-//! What an agent said, as typed findings, fixes or rulings.
+//! Parses what an agent said into typed findings, fixes or rulings.
 //!
-//! Lenient on purpose: YAML or JSON, fenced, bare or in prose, broken or cut off, with the names that other tools' prompts
-//! use. What can be understood is a value, what had to be overlooked is a remark; only a text without any list is
-//! unreadable. What an answer is worth is not decided here but in `core`.
+//! The parser is lenient on purpose: it accepts YAML or JSON, fenced, bare or in prose, broken or cut off, with the
+//! names that other tools' prompts use. Everything that can be understood becomes a value, everything that had to be
+//! skipped becomes a remark, and only a text without any list is unreadable. What an answer is worth is not decided
+//! here but in `core`.
 //!
-//! [`dress`] takes off what it is wrapped in, [`walk`] and [`loose`] find the lists, [`items`] reads what is in them.
+//! [`regions`] removes what an answer is wrapped in, [`list_finder`] and [`lenient_json`] find the lists, and
+//! [`items`] reads the items in them.
 
 mod dress;
 mod items;
@@ -25,32 +27,33 @@ use dress::{Region, regions, undress};
 use node::{Node, is_one_of};
 use walk::{Names, Unread, Walked, strict, walk};
 
-/// What an answer should contain.
+/// What kind of list an answer should contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     Findings,
     Fixes,
-    /// A challenger's word on each finding.
+    /// A challenger's verdict on each finding.
     Verdicts,
 }
 
+/// A parsed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
     pub content: Content,
-    /// What a party told beside its findings.
+    /// What a party reported in addition to its findings.
     pub minutes: Minutes,
     pub remarks: Vec<String>,
 }
 
-/// No answer has more items than this; the most severe are kept.
+/// The most items that are kept of an answer; the most severe ones have precedence.
 pub const MOST_ITEMS: usize = 1_000;
-/// Nor more remarks.
+/// The most remarks that are kept of an answer.
 pub const MOST_REMARKS: usize = 30;
-/// Answers inside of answers: an agent's JSON envelope has its text as a string.
+/// How many envelopes are opened, one inside the other: some clients wrap the answer as a string into a JSON object.
 const ENVELOPES: u32 = 2;
 
 impl Wanted {
-    /// What an agent in this role is asked for.
+    /// The kind of answer that an agent in this role is asked for.
     pub fn of(role: Role) -> Wanted {
         match role {
             Role::Fixer => Wanted::Fixes,
@@ -68,8 +71,10 @@ impl Wanted {
     }
 }
 
+/// Parses an answer. This never fails: an answer without any list has the content `Unreadable` with the reason.
 pub fn parse(text: &str, wanted: Wanted) -> Parsed {
     let found = gather(&undress(text), wanted, ENVELOPES);
+    // An empty list is an answer ("nothing found"); no list at all is not.
     if found.lists == 0 {
         let message = found.problem.unwrap_or_else(|| nothing(text, wanted));
         return Parsed {
@@ -81,6 +86,7 @@ pub fn parse(text: &str, wanted: Wanted) -> Parsed {
     items::read(found, wanted)
 }
 
+/// Describes an answer in which no list was found.
 fn nothing(text: &str, wanted: Wanted) -> String {
     let name = wanted.names().lists[0];
     let text = text.trim();
@@ -91,28 +97,29 @@ fn nothing(text: &str, wanted: Wanted) -> String {
     format!("the answer has no `{name}` list; it begins: {}", cut(first.trim(), 80))
 }
 
-/// What an answer's regions hold together.
+/// The lists that were found in the regions of an answer.
 #[derive(Debug, Default)]
 struct Found {
-    /// How many lists there were; 0: nothing was answered.
+    /// The number of lists; 0 means that the agent answered nothing.
     lists: usize,
     items: Vec<Node>,
-    /// The same, to be found again.
+    /// The same items, for a fast search for repetitions.
     seen: HashSet<Node>,
-    /// What stands beside the lists.
+    /// The pairs next to the lists, for example a party's consensus.
     beside: Vec<Node>,
     remarks: Vec<String>,
-    /// Why nothing could be read.
+    /// The reason why nothing could be read.
     problem: Option<String>,
-    /// Texts that may be answers themselves.
+    /// Texts that may themselves be answers.
     letters: Vec<String>,
 }
 
-/// All lists of all regions together: agents part their answers by topic, and one lost list is a lost review. A list that
-/// was introduced as an example, or is the form that was asked for, counts only where there is no other.
+/// Collects the lists of all regions: agents split their answers by topic, and one lost list is a lost review. A list
+/// that was introduced as an example, or that is the form from the prompt, counts only if there is no other.
 fn gather(text: &str, wanted: Wanted, envelopes: u32) -> Found {
     let mut answers = Found::default();
     let mut examples = Found::default();
+    // Every region is collected by itself first, because its remarks depend on how it was read as a whole.
     for region in regions(text) {
         let walked = look(region, wanted, &mut answers.problem);
         let mut own = Found::default();
@@ -120,7 +127,8 @@ fn gather(text: &str, wanted: Wanted, envelopes: u32) -> Found {
             own.take_in(node, wanted);
         }
         if walked.cut && own.items.is_empty() && own.lists > 0 {
-            // Perhaps there was nothing to say, perhaps everything was lost.
+            // The answer broke off before the first item: perhaps there was nothing to say, perhaps everything was
+            // lost. That must not pass as an empty list.
             let name = wanted.names().lists[0];
             own.lists = 0;
             own.problem =
@@ -133,15 +141,18 @@ fn gather(text: &str, wanted: Wanted, envelopes: u32) -> Found {
             );
             own.remark(walked.cut, "the answer breaks off in the middle; what is whole was kept");
         }
+        // An agent that repeats the requested form before answering did not mean it as findings.
         let form = !own.items.is_empty() && own.items.iter().all(items::is_form);
         let other = if region.example || form { &mut examples } else { &mut answers };
         other.join(own);
     }
+    // Texts inside of JSON are opened only if nothing was found outside of them.
     if answers.lists == 0 && envelopes > 0 {
         for letter in std::mem::take(&mut answers.letters) {
             answers.join(gather(&undress(&letter), wanted, envelopes - 1));
         }
     }
+    // An example is better than nothing: some agents call their only answer one.
     if answers.lists == 0 {
         examples.problem = answers.problem;
         return examples;
@@ -151,7 +162,7 @@ fn gather(text: &str, wanted: Wanted, envelopes: u32) -> Found {
     answers
 }
 
-/// A fenced block is read by a real reader first; what stands in prose, or is broken, by walking it.
+/// Reads a region. A fenced block is first parsed strictly; prose and broken blocks are searched for lists.
 fn look(region: Region<'_>, wanted: Wanted, problem: &mut Option<String>) -> Walked {
     let names = wanted.names();
     let text = region.text.trim();
@@ -159,6 +170,8 @@ fn look(region: Region<'_>, wanted: Wanted, problem: &mut Option<String>) -> Wal
         return walk(region.text, names);
     }
     let flow = text.starts_with(['{', '[']);
+    // JSON is tried with the lenient reader first. On valid JSON it reads the same as a strict parser, but keeps
+    // numbers as they are written.
     if flow {
         let walked = walk(region.text, names);
         if !walked.guessed && !walked.cut {
@@ -166,10 +179,12 @@ fn look(region: Region<'_>, wanted: Wanted, problem: &mut Option<String>) -> Wal
         }
     }
     match strict(region.text) {
+        // Valid YAML without a list may still contain one as text, so the search below gets a second chance.
         Ok(node) if Found::of(node.clone(), wanted).lists > 0 => {
             Walked { nodes: vec![node], ..Walked::default() }
         }
         Ok(_) | Err(Unread::Rewritten) => walk(region.text, names),
+        // The strict parser's message is kept in case that the search finds nothing either.
         Err(Unread::Broken(cause)) => {
             *problem = Some(format!("no `{}` list could be read: {cause}", names.lists[0]));
             Walked { guessed: true, ..walk(region.text, names) }
@@ -190,11 +205,12 @@ impl Found {
         }
     }
 
+    /// Adds the lists of another region, without the items that are already known.
     fn join(&mut self, other: Found) {
         let (again, counted) = (self.lists > 0, self.items.len());
         self.lists += other.lists;
         if again {
-            // Drafts and envelopes say the same again.
+            // Drafts and envelopes repeat the same items. Inside one list, however, repetitions are kept as they are.
             let fresh = other.items.into_iter().filter(|item| !self.seen.contains(item));
             let fresh: Vec<Node> = fresh.collect();
             self.items.extend(fresh);
@@ -210,6 +226,7 @@ impl Found {
         self.problem = self.problem.take().or(other.problem);
     }
 
+    /// Adds what is found in a node: an item, a list of items, or lists anywhere below it.
     fn take_in(&mut self, node: Node, wanted: Wanted) {
         if items::looks_like_one(&node, wanted) {
             self.lists += 1;
@@ -218,6 +235,7 @@ impl Found {
         }
         match node {
             Node::Map(pairs) => self.take_in_map(pairs, wanted),
+            // One recognizable item makes the whole list an answer; its other items are reported as unusable later.
             Node::List(nodes) => {
                 if nodes.iter().any(|node| items::looks_like_one(node, wanted)) {
                     self.lists += 1;
@@ -226,6 +244,7 @@ impl Found {
                     nodes.into_iter().for_each(|node| self.take_in(node, wanted));
                 }
             }
+            // A text is only kept for opening if it could contain a list at all.
             Node::Text(text) => {
                 let names = wanted.names().lists;
                 if names.iter().any(|name| text.contains(*name)) && text.contains(':') {
@@ -236,6 +255,7 @@ impl Found {
         }
     }
 
+    /// Adds the lists of a map and remembers the pairs that belong next to them.
     fn take_in_map(&mut self, pairs: Vec<(String, Node)>, wanted: Wanted) {
         let names = wanted.names();
         let mut beside = Vec::new();

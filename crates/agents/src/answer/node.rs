@@ -1,23 +1,24 @@
-//! An answer's data before it means anything: texts, lists and maps, whatever they were written in.
+//! An answer's data before it is interpreted: texts, lists and maps from any notation.
 //!
-//! Maps keep their order and their duplicates, keys are compared by their letters and digits alone: `Suggested Fix`,
-//! `suggestedFix` and `suggested_fix` are one.
+//! Maps keep their order and their duplicates. Keys are compared by their letters and digits alone: `Suggested Fix`,
+//! `suggestedFix` and `suggested_fix` are the same key.
 
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
 
+/// A node of an answer. Numbers and booleans are kept as the text in which they were written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Node {
-    /// Nothing was said.
+    /// A null, or no value at all.
     Nothing,
     Text(String),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
 }
 
-/// Whether a key is this name; names are written in lower-case letters and digits only.
+/// Whether a key matches a name. Names are written in lowercase letters and digits only.
 pub(super) fn is(key: &str, name: &str) -> bool {
     key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).eq(name.chars())
 }
@@ -27,11 +28,12 @@ pub(super) fn is_one_of(key: &str, names: &[&str]) -> bool {
 }
 
 impl Node {
-    /// The value of the first of these names that has one. Said twice, the later one counts, as in JSON.
+    /// The value of the first of these names that has one. If a key occurs twice, the later one counts, as in JSON.
     pub fn get(&self, names: &[&str]) -> Option<&Node> {
         let Node::Map(pairs) = self else { return None };
         names.iter().find_map(|name| {
             let said = pairs.iter().rev().filter(|(key, _)| is(key, name)).map(|(_, value)| value);
+            // A blank value counts as missing, so that the next synonym gets a chance.
             said.into_iter().find(|value| !value.is_blank())
         })
     }
@@ -44,7 +46,7 @@ impl Node {
         self.get(names).and_then(Node::scalar)
     }
 
-    /// As one text: lists of texts are joined, quotation marks around the whole are taken off.
+    /// The node as one text: a list of texts is joined, and quotation marks around the whole text are removed.
     pub fn scalar(&self) -> Option<String> {
         let text = match self {
             Node::Text(text) => unwrap_quotes(text.trim()).to_string(),
@@ -54,7 +56,7 @@ impl Node {
         (!text.trim().is_empty()).then_some(text)
     }
 
-    /// As texts: one text is a list of one; those parted by commas are several.
+    /// The node as several texts: a single text is split at its commas.
     pub fn texts(&self) -> Vec<String> {
         match self {
             Node::List(items) => items.iter().filter_map(Node::scalar).collect(),
@@ -62,6 +64,7 @@ impl Node {
                 let parts = text.split(',').map(|part| unwrap_quotes(part.trim()).to_string());
                 parts.filter(|part| !part.is_empty()).collect()
             }
+            // A map in place of a list has the texts as its keys: `{timeout: , retry: }`.
             Node::Map(pairs) => pairs.iter().map(|(key, _)| key.clone()).collect(),
             Node::Nothing => Vec::new(),
         }
@@ -75,23 +78,25 @@ impl Node {
         }
     }
 
-    /// Whether some key is said twice.
+    /// Returns a key that occurs twice, if there is one.
     pub fn doubled(&self) -> Option<&str> {
         let Node::Map(pairs) = self else { return None };
-        // Items have few keys; whoever has many is not looked at.
+        // Real items have few keys. Only the first ones are compared, because the search is quadratic.
         let few = pairs.get(..pairs.len().min(32)).unwrap_or_default();
         let again = |index: usize| few.iter().take(index).any(|(key, _)| *key == few[index].0);
         (0..few.len()).find(|index| again(*index)).map(|index| few[index].0.as_str())
     }
 }
 
-/// A pair of typographic quotation marks around the whole text is decoration: a YAML reader takes it for text.
+/// Removes a pair of typographic quotation marks around the whole text. They are decoration that a YAML parser takes
+/// for text.
 fn unwrap_quotes(text: &str) -> &str {
     let inner = text.strip_prefix(['“', '„', '”']).and_then(|rest| rest.strip_suffix(['”', '“']));
+    // With further marks inside, the outer ones may belong to two different quotes.
     inner.filter(|inner| !inner.contains(['“', '”', '„'])).unwrap_or(text)
 }
 
-/// What a real reader made of a text. None: somewhere it would not give a word as it was written.
+/// What a strict parser made of a text. `None` if it would not return some value exactly as it was written.
 #[derive(Debug)]
 pub(super) struct Exact(pub Option<Node>);
 
@@ -128,7 +133,7 @@ impl<'de> Visitor<'de> for Anything {
         Ok(Exact::text(value.to_string()))
     }
 
-    /// `1.50` would become `1.5`, which stands nowhere in the subject.
+    /// `1.50` would become `1.5`, which does not occur in the subject.
     fn visit_f64<E>(self, _: f64) -> Result<Exact, E> {
         Ok(Exact(None))
     }
@@ -155,6 +160,7 @@ impl<'de> Visitor<'de> for Anything {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Exact, A::Error> {
         let mut items = Some(Vec::new());
+        // One inexact value makes the whole list inexact, but all of it has to be read for the parser to continue.
         while let Some(Exact(item)) = from.next_element()? {
             items = items.zip(item).map(|(mut items, item)| {
                 items.push(item);

@@ -1,36 +1,37 @@
-//! Finds lists in a text that may be anything: YAML that no YAML reader takes, JSON in prose, both, neither.
+//! Finds lists in a text that may be anything: invalid YAML, JSON in prose, both or neither.
 //!
-//! The text is walked line by line. A line that names a list opens one, down to where its indentation ends; a line with
-//! a brace is given to the [loose reader](super::loose); the rest is prose. Items of a YAML list are first read by a real
-//! YAML reader, each by itself, so that one that is broken costs no other; a broken one is read by its lines.
+//! The text is read line by line. A line that names a list opens one, which ends where the indentation does; a line
+//! with a bracket is given to the [lenient reader](super::lenient_json); everything else is prose. Items of a YAML
+//! list are first parsed strictly, each by itself, so that a broken item costs no other; a broken one is read by its
+//! lines.
 
 use super::{
     loose::Reader,
     node::{Exact, Node, is_one_of},
 };
 
-/// What a walk looks for.
+/// The names that the search looks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     /// Names of the list.
     pub lists: &'static [&'static str],
     /// Keys that items have.
     pub keys: &'static [&'static str],
-    /// Keys that stand beside the list.
+    /// Keys that belong next to the list.
     pub beside: &'static [&'static str],
 }
 
-/// What a walk found, and how.
+/// The nodes that were found, and how reliable they are.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     pub nodes: Vec<Node>,
-    /// Something had to be guessed.
+    /// Whether something had to be guessed.
     pub guessed: bool,
-    /// The text ended in the middle.
+    /// Whether the text ended in the middle.
     pub cut: bool,
 }
 
-/// A line: where it begins, how deep it stands, what it says.
+/// A line with its offset in the text and its indentation.
 #[derive(Clone, Copy, Debug)]
 struct Line<'t> {
     start: usize,
@@ -38,26 +39,28 @@ struct Line<'t> {
     says: &'t str,
 }
 
-/// A line that begins with the name of a list: the name, and what stands behind its colon.
+/// A line that begins with the name of a list, and what follows its colon.
 #[derive(Clone, Copy, Debug)]
 struct Keyed<'a> {
     key: &'a str,
     rest: &'a str,
 }
 
+/// Finds the lists of a text.
 pub(super) fn walk(text: &str, names: Names) -> Walked {
     let lines: Vec<Line<'_>> = lines(text);
     let mut walker = Walker { text, names, walked: Walked::default(), nesting: 0 };
     let mut index = 0;
     while index < lines.len() {
+        // Every call must get at least one line further, or the loop would never end.
         index = walker.line(&lines, index).max(index + 1);
     }
     walker.walked
 }
 
-/// A real YAML reader's view.
+/// Parses a text as strict YAML.
 pub(super) fn strict(text: &str) -> Result<Node, Unread> {
-    // `yes` and `off` are words.
+    // `yes` and `off` are ordinary words in an answer.
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     match serde_saphyr::from_str_with_options::<Exact>(text, options) {
         Ok(Exact(node)) => node.ok_or(Unread::Rewritten),
@@ -65,12 +68,12 @@ pub(super) fn strict(text: &str) -> Result<Node, Unread> {
     }
 }
 
-/// Why a real YAML reader gave nothing.
+/// The reason why the strict parser returned nothing.
 #[derive(Debug)]
 pub(super) enum Unread {
-    /// What is wrong, for people.
+    /// A description of the error, for the user.
     Broken(String),
-    /// Nothing is wrong, but the reader would not give a word as it was written.
+    /// The YAML is valid, but the parser would not return some value as it was written.
     Rewritten,
 }
 
@@ -80,6 +83,7 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     for line in text.split_inclusive('\n') {
         let says = line.trim_start_matches([' ', '\t', '\u{a0}']);
         let blank = &line[..line.len() - says.len()];
+        // A tab counts as two columns: YAML forbids tabs, but agents indent with them anyway.
         let depth = blank.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum();
         found.push(Line { start: start + blank.len(), depth, says: says.trim_end() });
         start += line.len();
@@ -96,7 +100,7 @@ impl Line<'_> {
         self.says == "-" || self.says.starts_with("- ") || self.says.starts_with("-\t")
     }
 
-    /// The same line without its dash, as deep as what stands after it.
+    /// The same line without its dash, indented as deep as what follows the dash.
     fn after_dash(&self) -> Self {
         let says = self.says[1..].trim_start();
         let gone = self.says.len() - says.len();
@@ -104,12 +108,13 @@ impl Line<'_> {
     }
 }
 
-/// A line as `key: rest`; Markdown's bold marks around the key do not count.
+/// Splits a line into key and value. Markdown's bold marks around the key are ignored.
 fn key_of(says: &str) -> Option<(&str, &str)> {
     let (key, rest) = says.split_once(':')?;
     let key = key.trim_start_matches(['#', '>', ' ']).trim_matches(['*', '_', '"', '\'', '`', ' ', '“', '”']);
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ');
     let rest = rest.strip_prefix("**").unwrap_or(rest);
+    // `12:30` and `http://x` contain a colon but no key.
     let parted = rest.is_empty() || rest.starts_with([' ', '\t', '[', '{', '"', '“']);
     let is_key = !key.is_empty() && key.len() <= 40 && key.chars().all(fits);
     (is_key && parted).then(|| (key, rest.trim()))
@@ -119,15 +124,15 @@ struct Walker<'t> {
     text: &'t str,
     names: Names,
     walked: Walked,
-    /// Blocks within blocks.
+    /// How many blocks are open, one inside the other.
     nesting: u32,
 }
 
-/// Deeper nesting is noise.
+/// Deeper nesting is noise, and recursion must not exhaust the stack.
 const NESTING: u32 = 8;
 
 impl<'t> Walker<'t> {
-    /// Reads what begins at this line; the next line to look at.
+    /// Reads what begins at this line, and returns the next line to look at.
     fn line(&mut self, lines: &[Line<'t>], index: usize) -> usize {
         let line = lines[index];
         let named = key_of(line.says)
@@ -135,6 +140,7 @@ impl<'t> Walker<'t> {
         if let Some((key, rest)) = named {
             return self.named(lines, index, Keyed { key, rest });
         }
+        // A list without a heading: the dash is followed by a key that only items have.
         let item = line.is_dash()
             && key_of(line.after_dash().says).is_some_and(|(key, _)| is_one_of(key, self.names.keys));
         if item {
@@ -149,10 +155,12 @@ impl<'t> Walker<'t> {
         }
     }
 
+    /// Adds a node under the name of its list, as if it were a map with that one key.
     fn found(&mut self, key: &str, node: Node) {
         self.walked.nodes.push(Node::Map(vec![(key.to_string(), node)]));
     }
 
+    /// Reads the value of a line that names a list: a flow, an indented block, or a text.
     fn named(&mut self, lines: &[Line<'t>], index: usize, keyed: Keyed<'_>) -> usize {
         let Keyed { key, rest } = keyed;
         let line = lines[index];
@@ -162,6 +170,7 @@ impl<'t> Walker<'t> {
             return self.flows(lines, index, end);
         }
         let end = end_of(lines, index + 1, line.depth);
+        // An empty value is followed by the block below. A heading without anything below it is no list.
         if is_comment(rest) {
             if lines[index + 1..end].iter().any(|line| !line.is_blank()) {
                 let node = self.block(&lines[index + 1..end]);
@@ -174,9 +183,11 @@ impl<'t> Walker<'t> {
         index + used
     }
 
-    /// Every flow that begins on the line where the last one ended, from here on; the line after the last one's end.
+    /// Reads every flow that begins on the line where the previous one ended, and returns the line after the last
+    /// one.
     fn flows(&mut self, lines: &[Line<'t>], index: usize, mut at: usize) -> usize {
         let mut next = index + 1;
+        // The flow may have consumed many lines; the position decides which line comes next.
         loop {
             next += lines[next..].partition_point(|line| line.start < at);
             let last = lines[next - 1];
@@ -188,10 +199,11 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// A flow or JSON from here, and where it ends.
+    /// Reads a flow or JSON value from here, and returns where it ends.
     fn flow(&mut self, at: usize, key: Option<&str>) -> usize {
         let mut reader = Reader::new(self.text, at);
         let node = reader.read();
+        // A scalar is prose in brackets, not data.
         if let Some(node @ (Node::List(_) | Node::Map(_))) = node {
             self.walked.guessed |= !reader.clean;
             self.walked.cut |= reader.cut;
@@ -203,7 +215,7 @@ impl<'t> Walker<'t> {
         reader.at.max(at + 1)
     }
 
-    /// A list by its dashes, a map by its keys, or a text.
+    /// Reads a block as a list by its dashes, as a map by its keys, or as a text.
     fn block(&mut self, lines: &[Line<'t>]) -> Node {
         if self.nesting == NESTING {
             return Node::Nothing;
@@ -226,6 +238,7 @@ impl<'t> Walker<'t> {
         let mut items = Vec::new();
         let mut start = 0;
         while start < lines.len() {
+            // A dash that is indented deeper belongs to a list inside of the item.
             let next = lines[start + 1..].iter().position(|line| line.is_dash() && line.depth <= depth);
             let end = next.map_or(lines.len(), |more| start + 1 + more);
             items.push(self.item(&lines[start..end]));
@@ -239,12 +252,14 @@ impl<'t> Walker<'t> {
         let last = lines[lines.len() - 1];
         let end = last.start + last.says.len();
         let body = self.text.get(head.start..end).unwrap_or_default();
+        // Only the items of the outermost list are parsed by themselves; nested ones are part of their item.
         if self.nesting == 1 {
             // The dash becomes a blank, so that the item is a document of its own.
             let document = format!("{}{body}", " ".repeat(head.depth));
             match strict(&document) {
                 Ok(node @ Node::Map(_)) if !has_flow_text(&node, self.names.keys) => return node,
                 Ok(node @ Node::Text(_)) if key_of(head.says).is_none() => return node,
+                // The item is valid YAML. It is read by its lines only to keep its numbers as they are written.
                 Err(Unread::Rewritten) => {}
                 _ => self.walked.guessed = true,
             }
@@ -255,17 +270,20 @@ impl<'t> Walker<'t> {
             self.walked.cut |= reader.cut;
             return node.unwrap_or(Node::Nothing);
         }
+        // Without its dash, the first line is a pair like the others.
         let mut own = lines.to_vec();
         own[0] = head;
         self.map(&own)
     }
 
+    /// Reads `key: value` lines as a map. Lines without a key are skipped.
     fn map(&mut self, lines: &[Line<'t>]) -> Node {
         let depth = lines.first().map_or(0, |line| line.depth);
         let mut pairs: Vec<(String, Node)> = Vec::new();
         let mut index = 0;
         while index < lines.len() {
             let line = lines[index];
+            // A known key counts at any indentation, because a broken item has often lost its own.
             let key =
                 key_of(line.says).filter(|(key, _)| line.depth <= depth || is_one_of(key, self.names.keys));
             match key {
@@ -283,9 +301,10 @@ impl<'t> Walker<'t> {
         Node::Map(pairs)
     }
 
-    /// The value of the key on the first line, and how many lines it takes.
+    /// Reads the value of the key on the first line, and returns it with the number of lines it takes.
     fn value(&mut self, lines: &[Line<'t>], depth: usize, rest: &str) -> (Node, usize) {
         let own = lines[0].depth;
+        // A block scalar: `|` keeps its line breaks, `>` folds them.
         if rest.starts_with(['|', '>']) && rest[1..].chars().all(|c| matches!(c, '+' | '-' | '0'..='9')) {
             let inner = |line: &Line<'_>| line.is_blank() || line.depth > own.max(depth);
             let used = 1 + lines[1..].iter().take_while(|line| inner(line)).count();
@@ -295,7 +314,10 @@ impl<'t> Walker<'t> {
             let is_key = |says: &str| key_of(says).is_some_and(|(key, _)| is_one_of(key, self.names.keys));
             line.is_blank() || !(line.depth <= depth && key_of(line.says).is_some() || is_key(line.says))
         };
+        // The value is below the key: a nested block, or a text that starts on the next line.
         if is_comment(rest) {
+            // An empty line does not end the value, and neither does a list whose dashes are not indented below their
+            // key.
             let deeper = |line: &Line<'_>| {
                 line.is_blank() || line.depth > own.max(depth) || line.is_dash() && line.depth >= own
             };
@@ -306,6 +328,7 @@ impl<'t> Walker<'t> {
             }
             return (Node::Text(scalar(&lines[1..used], true)), used);
         }
+        // A plain text may continue on the following lines, up to the next key.
         let used = 1 + lines[1..].iter().take_while(|line| inner(line)).count();
         let mut said = rest.to_string();
         for line in lines[1..used].iter().filter(|line| !line.is_blank()) {
@@ -315,12 +338,13 @@ impl<'t> Walker<'t> {
         (self.said(&said, used == lines.len()), used)
     }
 
-    /// A value as it was written, perhaps in quotation marks. `last`: nothing comes after it.
+    /// Reads a value as it was written, possibly in quotation marks. `is_last` says that nothing comes after it.
     fn said(&mut self, said: &str, last: bool) -> Node {
         let said = said.trim();
         if said.starts_with(['[', '{']) {
             let mut reader = Reader::new(said, 0);
             let node = reader.read();
+            // Only a complete flow with nothing behind it is data; `[TODO] write this` is a text.
             if reader.clean && !reader.cut && said[reader.at..].trim().trim_start_matches('#').is_empty() {
                 return node.unwrap_or(Node::Nothing);
             }
@@ -332,6 +356,7 @@ impl<'t> Walker<'t> {
         match said[1..].strip_suffix(open) {
             Some(inner) if open == '"' => Node::Text(unescape(inner)),
             Some(inner) => Node::Text(inner.replace("''", "'")),
+            // The closing quote is missing at the very end: the text was cut off and is dropped.
             None if last && !said[1..].contains(open) => {
                 self.walked.cut = true;
                 Node::Nothing
@@ -341,7 +366,7 @@ impl<'t> Walker<'t> {
     }
 }
 
-/// A list or map where a text belongs: `quote: [TODO]` is a text that a YAML reader takes for more.
+/// Whether a list or map stands where a text belongs: `quote: [TODO]` is a text that a YAML parser takes for a list.
 fn has_flow_text(node: &Node, keys: &[&str]) -> bool {
     const TEXTS: &[&str] = &["quote", "description"];
     let Node::Map(pairs) = node else { return false };
@@ -353,14 +378,14 @@ fn is_comment(says: &str) -> bool {
     says.is_empty() || says.starts_with('#')
 }
 
-/// Where a block ends that belongs to a line of this depth.
+/// The end of the block that belongs to a line with this indentation.
 fn end_of(lines: &[Line<'_>], from: usize, depth: usize) -> usize {
     let inner =
         |line: &Line<'_>| line.is_blank() || line.depth > depth || (line.depth == depth && line.is_dash());
     from + lines.get(from..).unwrap_or_default().iter().take_while(|line| inner(line)).count()
 }
 
-/// The text of a block, without the indentation that all its lines share.
+/// Joins the lines of a block scalar, without the indentation that all of them share.
 fn scalar(lines: &[Line<'_>], folded: bool) -> String {
     let depth = lines.iter().filter(|line| !line.is_blank()).map(|line| line.depth).min().unwrap_or(0);
     let parts =
@@ -370,6 +395,7 @@ fn scalar(lines: &[Line<'_>], folded: bool) -> String {
     parts.join(if folded { " " } else { "\n" }).trim().to_string()
 }
 
+/// Resolves the escapes of a double-quoted text; unknown ones stay as they are.
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();

@@ -1,8 +1,8 @@
-//! What a row of the registry says of a client.
+//! What the registry says about a client.
 //!
-//! A [`Client`] has up to three sides: it can work for Tribunal as an agent ([`AgentFacts`], [`AgentDriver`]), people's own
-//! sessions of it can call Tribunal ([`ClientHooks`], in [`super::hooks`]), and its raw output can be weighed
-//! ([`OutputFormat`]). A side that is missing is `None`, and whoever needs it leaves the client out.
+//! A [`CodingClient`] has up to three sides: it can work for Tribunal as an agent ([`AgentFacts`], [`AgentDriver`]),
+//! the user's own sessions of it can call Tribunal ([`ClientHooks`], in [`super::hooks`]), and its raw output can be
+//! analysed ([`OutputFormat`]). A side that is missing is `None`, and the commands that need it skip the client.
 
 use std::fmt;
 
@@ -24,20 +24,20 @@ use crate::{
 /// One coding client: a row of [`super::CLIENTS`].
 #[derive(Debug)]
 pub struct Client {
-    /// As settings, flags and journals call it.
+    /// The id that settings, flags and journals use.
     pub id: &'static str,
     pub name: &'static str,
-    /// Other words that people use for it.
+    /// Other names that users have for it.
     pub aliases: &'static [&'static str],
-    /// Looked for on the path, unless settings say otherwise.
+    /// The program to look up on the path, unless settings say otherwise.
     pub program: &'static str,
     pub variables: ClientVariables,
     pub project: ProjectFiles,
-    /// How it works as an agent; none: it has no driver yet.
+    /// How it works as an agent; `None` if it has no driver yet.
     pub agent: Option<AgentFacts>,
-    /// How its sessions call our hooks; none: they cannot, as far as is known.
+    /// How its sessions call our hooks; `None` if no way is known.
     pub hooks: Option<&'static dyn ClientHooks>,
-    /// The form of its output; none: it prints nothing that is known.
+    /// The form of its output; `None` if it prints nothing that is understood.
     pub output: Option<&'static OutputFormat>,
 }
 
@@ -49,18 +49,19 @@ impl PartialEq for Client {
 
 impl Eq for Client {}
 
-/// Variables of the environment that have to do with a client.
+/// Environment variables that concern a client.
 #[derive(Debug)]
 pub struct ClientVariables {
-    /// Tell a command that the client runs which session it runs in; the surest first.
+    /// Variables that tell a command which session of the client it runs in, the most reliable one first.
     pub session: &'static [&'static str],
-    /// Tells a hook which folder is the project's.
+    /// The variable that tells a hook the project's directory.
     pub project: Option<&'static str>,
-    /// By these, a session that started us would reach into the clients that we start.
+    /// Variables through which a session that started us would affect the clients that we start.
     pub leaking: &'static [&'static str],
-    /// Sign in to its vendor: no other client is given them.
+    /// Variables that sign in to its vendor. No other client gets them.
     pub secrets: &'static [&'static str],
-    /// Set to 1 where it is only asked what it is: it then neither updates itself nor calls home.
+    /// Variables that are set to 1 while the client is only asked about itself, so that it neither updates itself nor
+    /// calls home.
     pub quieting: &'static [&'static str],
 }
 
@@ -69,36 +70,37 @@ impl ClientVariables {
         ClientVariables { session: &[], project: None, leaking: &[], secrets: &[], quieting: &[] };
 }
 
-/// Files of a project that have to do with a client, as paths from its root.
+/// Files of a project that concern a client, as paths from the project's root.
 #[derive(Debug)]
 pub struct ProjectFiles {
-    /// The client reads them before it works, and people often keep them out of git.
+    /// Files that the client reads before it works. Users often keep them out of git.
     pub read: &'static [&'static str],
-    /// Say what its sessions may do: a session that has taken something on does not change them. A folder ends in `/`.
+    /// Files that define what its sessions may do. A session that works for Tribunal must not change them. A
+    /// directory ends in `/`.
     pub guarded: &'static [&'static str],
 }
 
 /// What makes a client an agent.
 #[derive(Debug)]
 pub struct AgentFacts {
-    /// Below it, flags are missing that its driver cannot do without.
+    /// The oldest version that has all the flags its driver needs.
     pub minimum: Version,
-    /// Whose model it asks where nothing else is set.
+    /// The vendor whose model it asks if nothing else is set.
     pub vendor: &'static str,
     pub version_args: &'static [&'static str],
-    /// Asks it whether somebody is signed in.
+    /// The arguments with which it tells who is signed in.
     pub sign_in_args: &'static [&'static str],
-    /// What to do when it is not there.
+    /// What the user can do if it is not installed.
     pub install: &'static str,
-    /// What to do when nobody is signed in.
+    /// What the user can do if it is not signed in.
     pub sign_in: &'static str,
     /// Variables that sign it in by themselves.
     pub keys: &'static [KeyVariable],
     pub files: ClientFiles,
-    /// What its driver makes of it.
+    /// What its driver can have it do.
     pub abilities: &'static [Ability],
     pub when_denied: WhenDenied,
-    /// Whether `tasks.fixer_model` is about it.
+    /// Whether `tasks.fixer_model` applies to it.
     pub uses_fixer_model: bool,
     pub driver: &'static dyn AgentDriver,
 }
@@ -107,74 +109,75 @@ pub struct AgentFacts {
 #[derive(Debug)]
 pub struct KeyVariable {
     pub name: &'static str,
-    /// A plan pays, not the token.
+    /// Whether a plan pays, rather than each token.
     pub subscription: bool,
 }
 
-/// Where a client keeps what is its own.
+/// Where a client keeps its own files.
 #[derive(Debug)]
 pub struct ClientFiles {
-    /// A variable that names the folder.
+    /// The variable that names the directory.
     pub variable: &'static str,
-    /// The folder where that is not set, below the person's home.
+    /// The directory below the user's home, if the variable is not set.
     pub below_home: &'static str,
-    /// The file in it that is filled while somebody is signed in.
+    /// The file that has content while the user is signed in.
     pub credentials: &'static str,
-    /// The person's own settings in it: a launch and [`AgentDriver::own_provider`] get their text.
+    /// The file with the user's own settings. A launch and [`AgentDriver::own_provider`] get its text.
     pub settings: &'static str,
-    /// Folders in it in which its sessions keep plans and memory: every session may write there.
+    /// Directories in which its sessions keep plans and memory. Every session may write there.
     pub scratch: &'static [&'static str],
 }
 
-/// Something a driver can have its client do, and how.
+/// Something that a driver can have its client do, and by which means.
 #[derive(Debug)]
 pub struct Ability {
     pub what: &'static str,
     pub how: &'static str,
 }
 
-/// What a person can set for a client that was denied something it needed.
+/// What the user can set for a client that was denied something it needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenDenied {
     /// Its tools are allowed by name: `agents.NAME.allow`.
     AllowTools,
-    /// It has no list of tools, only checks to work without: `agents.NAME.bypass`.
+    /// It has no list of tools, only checks that can be bypassed: `agents.NAME.bypass`.
     Bypass,
 }
 
-/// How a client is launched and how its output is read.
+/// How a client is launched and how its output is decoded.
 pub trait AgentDriver: fmt::Debug + Sync {
-    /// All but the program and the variables that it must not see: these follow from the registry.
+    /// Builds everything but the program and the withheld variables: these follow from the registry.
     fn launch(&self, agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, at: &Whereabouts) -> Launch;
 
-    /// Reads what it printed.
+    /// Decodes what the client printed.
     fn decode(&self, client: &ClientSpec, finished: &Finished<'_>) -> Decoded;
 
-    /// What it says it is doing in this line of its output.
+    /// The events that a line of its output reports.
     fn events(&self, line: &str) -> Vec<AgentEvent>;
 
-    /// What it printed when it was asked who is signed in.
+    /// Reads what it printed when it was asked who is signed in.
     fn read_sign_in(&self, said: StatusOutput<'_>) -> SignIn;
 
-    /// Tools that settings allow and the client does not have: it would overlook them without a word.
+    /// Tools that settings allow and the client does not have. The client itself would ignore them silently.
     fn unknown_tools(&self, client: &ClientSpec) -> Vec<String>;
 
-    /// Where its own settings name a provider that it is signed in to by means which it does not tell: those words.
+    /// Returns the words that name a provider in the user's own settings, if the client is signed in to it by other
+    /// means and does not report that.
     fn own_provider(&self, _settings: &str) -> Option<String> {
         None
     }
 }
 
-/// The lines of JSON that a client prints, for whoever weighs free text.
+/// The JSON lines that a client prints, for the analysis of free text.
 #[derive(Debug)]
 pub struct OutputFormat {
-    /// As people and documents call it.
+    /// The name that users and documents use.
     pub name: &'static str,
     /// Types of lines that no other client prints.
     pub marks: &'static [&'static str],
-    /// Whether these lines look like it, where no line has a mark of any client.
+    /// Whether lines look like this format. It is only asked if no line has a type that is unique to any client.
     pub resembles: fn(&[Value]) -> bool,
-    /// Takes the agent's words out of a line.
+    /// Reads the agent's words out of a line.
     pub read: fn(&mut Spoken, &Value),
 }
 

@@ -1,7 +1,8 @@
-//! How sessions of a client call our hooks: what each client may say and be told, and where it is told to call us.
+//! How sessions of a client call our hooks: which events each client has, how it is answered, and where its hooks are
+//! configured.
 //!
-//! The forms that are given here are Claude Code's, which others took over; a client says what is different with it. Reading,
-//! answering and installing for whichever client is `crate::hook`'s business.
+//! The defaults are those of Claude Code, which others adopted; a client overrides what is different. Reading,
+//! answering and installing for any client is done in `crate::hook`.
 
 use std::fmt;
 
@@ -12,24 +13,24 @@ use crate::{
     jsonc::Tree,
 };
 
-/// Seconds after which a client gives up on us. We answer in milliseconds.
+/// The seconds after which a client gives up on a hook. We answer in milliseconds.
 pub(crate) const PATIENCE: u32 = 10;
-/// Nobody counted how often most clients put up with a refusal. Who answers so often without using a tool does not get further
-/// by being asked again.
+/// The refusal cap of clients for which it was not measured. A session that answers so often without using a tool
+/// makes no progress by being asked again.
 pub(crate) const UNKNOWN_CAP: u32 = 8;
 
-/// Where a client has its hooks, as a path from the project's root.
+/// The file in which a client has its hooks, as a path from the project's root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// A file that others write as well.
+    /// A file that others write, too.
     Shared(&'static str),
     /// A file of our own.
     Own(&'static str),
-    /// A file of the person's, outside the project: it is not ours to change.
+    /// A file of the user outside of the project, which is not ours to change.
     Person(&'static str),
 }
 
-/// What a tool does with files, as far as its name says.
+/// What a tool does with files, as far as its name tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolKind {
     Reads,
@@ -40,89 +41,91 @@ pub enum ToolKind {
 
 /// A client whose sessions can call our hooks.
 pub trait ClientHooks: fmt::Debug + Sync {
-    /// `for_all`: for everybody who has the project, where the client makes a difference.
+    /// The file for its hooks. `is_shared` asks for the one that is shared with everyone who has the project, if the
+    /// client makes that difference.
     fn home(&self, for_all: bool) -> Home;
 
-    /// Files below the person's own home in which its hooks can be set, too.
+    /// Files below the user's home in which its hooks can be configured as well.
     fn person_files(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Its own word for a moment; none: it has no such moment.
+    /// The client's own name of an event; `None` if it has no such event.
     fn event_name(&self, event: HookEvent) -> Option<&'static str> {
         Some(event_name(event))
     }
 
-    /// What has to stand in its list of hooks for a moment.
+    /// The entry for an event in its list of hooks.
     fn entry(&self, _event: HookEvent, command: String) -> Tree {
         command_group(command, PATIENCE)
     }
 
-    /// The whole file around the lists by moment.
+    /// The whole file around the lists of hooks.
     fn document(&self, hooks: Tree) -> Tree {
         Tree::map([("hooks", hooks)])
     }
 
-    /// A flag in its file by which no hook runs at all.
+    /// A key in its file that switches off all hooks.
     fn off_switch(&self) -> Option<&'static str> {
         None
     }
 
-    /// What it wants before it runs hooks that a project has, for people.
+    /// What the client requires before it runs the hooks of a project, for the user.
     fn before_they_run(&self) -> Option<&'static str> {
         None
     }
 
-    /// How many stops in a row may be refused before the client ends the turn by itself; none: it never does.
+    /// How many stops in a row may be refused before the client ends the turn by itself; `None` if it never does.
     fn refusal_cap(&self, _variable: &dyn Fn(&str) -> Option<String>) -> Option<u32> {
         Some(UNKNOWN_CAP)
     }
 
-    /// Fields in which it gives the last answer when it stops, beside those that everybody uses.
+    /// Fields in which it gives the last answer when it stops, besides the ones that all clients use.
     fn answer_fields(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// A tool's arguments as it gave them.
+    /// Decodes the arguments of a tool from the form in which the client gave them.
     fn tool_input(&self, given: Value) -> Value {
         given
     }
 
-    /// What a tool of its own does; none: it is no tool that has to do with files or commands.
+    /// What one of its own tools does; `None` if the tool has nothing to do with files or commands.
     fn tool_kind(&self, name: &str) -> Option<ToolKind>;
 
-    /// How it writes its sessions down; none: that is not understood.
+    /// The format of its transcripts; `None` if it is not understood.
     fn transcript(&self) -> Option<&'static TranscriptFormat> {
         None
     }
 
-    /// Says that it must not stop; none: it cannot be told so at this moment.
+    /// Renders the answer that it must not stop; `None` if that cannot be said at this event.
     fn refuse(&self, event: HookEvent, reason: &str) -> Option<Value> {
         event.is_stop().then(|| json!({"decision": "block", "reason": reason}))
     }
 
-    /// Says that it must not use the tool it is about to use.
+    /// Renders the answer that it must not use the tool it is about to use.
     fn deny(&self, reason: &str) -> Value {
         json!({"hookSpecificOutput": {
             "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
         }})
     }
 
-    /// Tells the model something; none: the model would not come to know of it.
+    /// Renders additional context for the model; `None` if the model would not get it.
     fn tell(&self, event: HookEvent, context: &str) -> Option<Value> {
+        // At the other events the model would not get to see the context.
         let name = self
             .event_name(event)
             .filter(|_| matches!(event, HookEvent::SessionStart | HookEvent::UserPromptSubmit))?;
         Some(json!({"hookSpecificOutput": {"hookEventName": name, "additionalContext": context}}))
     }
 
-    /// Whether it shows the person what we say to them.
+    /// Whether it shows our messages to the user.
     fn shows_messages(&self) -> bool {
         true
     }
 }
 
-/// Claude Code's word for a moment.
+/// Claude Code's name of an event.
 pub(crate) fn event_name(event: HookEvent) -> &'static str {
     match event {
         HookEvent::Stop => "Stop",
@@ -136,7 +139,7 @@ pub(crate) fn event_name(event: HookEvent) -> &'static str {
     }
 }
 
-/// A group with one command, as Claude Code has it.
+/// A group with one command, in Claude Code's form.
 pub(crate) fn command_group(command: String, seconds: u32) -> Tree {
     let hook = Tree::map([
         ("type", Tree::text("command")),

@@ -1,10 +1,11 @@
-//! The coding clients that Tribunal knows: one folder and one row each.
+//! The registry of coding clients: one directory and one row for each.
 //!
-//! A client's folder holds everything about it: what it is called, how it is launched and read, how it signs in, where it keeps
-//! its own, which hooks it has and how they are set. [`CLIENTS`] lists the rows; doctor, settings, trust, schemas, hooks,
-//! `init`, `inspect` and the runner ask the registry and name no client themselves. `CONTRIBUTING.md` says how one is added.
+//! A client's directory holds everything about it: its names, how it is launched and decoded, how it signs in, where
+//! it keeps its files, which hooks it has and how they are configured. [`CLIENTS`] lists the rows. Doctor, settings,
+//! trust, schemas, hooks, `init`, `inspect` and the runner ask the registry and name no client themselves.
+//! `CONTRIBUTING.md` says how to add one.
 //!
-//! Pure: whoever asks runs programs and reads files. Whether a client is wanted, and which one is taken, is decided elsewhere.
+//! Nothing here does I/O: the caller runs programs and reads files. Which client is used is decided elsewhere.
 
 mod claude_code;
 mod client;
@@ -26,7 +27,7 @@ pub use client::{
 pub use hooks::{ClientHooks, Home, ToolKind};
 pub use status::{SignIn, StatusOutput, Version, read_version};
 
-/// Every client, in the order in which they are taken where nothing is set. The first is meant where a hook names none.
+/// Every client, in the order of preference if nothing is set. A hook that names no client means the first one.
 pub static CLIENTS: &[Client] =
     &[claude_code::CLIENT, codex::CLIENT, copilot::CLIENT, gemini::CLIENT, opencode::CLIENT, cursor::CLIENT];
 
@@ -47,6 +48,7 @@ const fn count_agents() -> usize {
 const fn agent_ids() -> [&'static str; AGENT_CLIENTS] {
     let mut ids = [""; AGENT_CLIENTS];
     let (mut count, mut at) = (0, 0);
+    // A `const fn` cannot use iterators.
     while at < CLIENTS.len() {
         if CLIENTS[at].agent.is_some() {
             ids[count] = CLIENTS[at].id;
@@ -57,12 +59,12 @@ const fn agent_ids() -> [&'static str; AGENT_CLIENTS] {
     ids
 }
 
-/// A client that people mean by this word: its id, or another name for it.
+/// Finds a client by its id or by one of its other names.
 pub fn named(word: &str) -> Option<&'static Client> {
     CLIENTS.iter().find(|client| client.id == word || client.aliases.contains(&word))
 }
 
-/// The id of the client that people mean by this word; any other word stays what it is.
+/// The id of the client with this name; an unknown name stays as it is.
 pub fn canonical(word: &str) -> &str {
     named(word).map_or(word, |client| client.id)
 }
@@ -77,34 +79,35 @@ pub fn with_sessions() -> Vec<&'static str> {
     CLIENTS.iter().filter(|client| !client.variables.session.is_empty()).map(|client| client.name).collect()
 }
 
-/// Variables that tell a hook which folder is the project's. Clients also set those of one another.
+/// Variables that tell a hook the project's directory. Clients also set those of one another.
 pub fn project_variables() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().filter_map(|client| client.variables.project)
 }
 
-/// Files of a project that clients read before they work, beside those that all of them share.
+/// Files of a project that single clients read before they work, besides those that all clients share.
 pub fn files_read() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().flat_map(|client| client.project.read).copied()
 }
 
-/// Files of a project that say what sessions of clients may do.
+/// Files of a project that define what sessions of clients may do.
 pub fn guarded_files() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().flat_map(|client| client.project.guarded).copied()
 }
 
-/// Variables that keep any client from updating itself or calling home while it is asked what it is.
+/// Variables that keep any client from updating itself or calling home while it is asked about itself.
 pub fn quieting_variables() -> impl Iterator<Item = &'static str> {
     CLIENTS.iter().flat_map(|client| client.variables.quieting).copied()
 }
 
-/// What a client must not see of our environment: marks of the sessions around us, and what signs in to other vendors.
+/// Variables that a client must not see: the marks of surrounding sessions, and the credentials for other vendors.
 pub(crate) fn withheld_from(client: &Client) -> Vec<String> {
+    // Even the client's own session marks are withheld: it would otherwise take itself for a child of that session.
     let leaking = CLIENTS.iter().flat_map(|other| other.variables.leaking);
     let secrets = CLIENTS.iter().filter(|other| *other != client).flat_map(|other| other.variables.secrets);
     leaking.chain(secrets).map(|name| (*name).to_string()).collect()
 }
 
-/// A client that this build cannot drive.
+/// The error for a client that this build cannot drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no client `{id}` here, only {}", AGENT_CLIENT_IDS.join(", "))]
 pub struct UnknownClient {
@@ -119,7 +122,7 @@ pub struct AgentClient {
 }
 
 impl AgentClient {
-    /// In the order in which they are taken where nothing is set.
+    /// All of them, in the order of preference if nothing is set.
     pub fn all() -> impl Iterator<Item = AgentClient> {
         CLIENTS.iter().filter_map(AgentClient::of)
     }
@@ -128,15 +131,16 @@ impl AgentClient {
         row.agent.as_ref().map(|agent| AgentClient { row, agent })
     }
 
-    /// By its id alone: what settings and journals say was spelt out before.
+    /// Finds a client by its id alone. Other names were resolved before they got into settings or journals.
     pub fn find(id: &str) -> Result<AgentClient, UnknownClient> {
         let found = AgentClient::all().find(|client| client.id == id);
         found.ok_or_else(|| UnknownClient { id: id.to_string() })
     }
 
-    /// Whether somebody is signed in. `set` are the names of those of its keys that are set and not empty.
+    /// Whether the client is signed in. `set_variables` are the names of its key variables that are set and not
+    /// empty.
     pub fn read_sign_in(self, said: StatusOutput<'_>, set: &[&str]) -> SignIn {
-        // A client's status command may not look at a variable that its work does look at.
+        // The status command of a client may ignore a variable that its actual work uses.
         match self.agent.keys.iter().find(|key| set.contains(&key.name)) {
             Some(key) => SignIn::In { how: key.name.to_string(), subscription: key.subscription },
             None => self.agent.driver.read_sign_in(said),

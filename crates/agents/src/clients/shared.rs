@@ -1,4 +1,5 @@
-//! What the drivers of clients have in common: models, the standing text, what a talk has used, how a client ended.
+//! What the drivers of clients have in common: the choice of a model, the standing instructions, the usage of a
+//! session, and faults at the end.
 
 use tribunal_core::{
     client::ClientSpec,
@@ -15,30 +16,33 @@ use crate::driver::{
 
 const MOST_DENIALS: usize = 10;
 
-/// What every client is told beside its task.
+/// Instructions that every client gets in addition to its task.
 pub(super) const STANDING: &str = "You work unattended: nobody can answer a question or grant a permission, so decide for \
      yourself and go on. The current folder is a private copy that was made for this one task. Do what the task asks for and \
      nothing beside it: no commits, no installations, nothing outside of this folder.";
 
-/// What was set for the job, else for the agent, else for the size.
+/// Chooses the model that is set for the job, else for the agent, else for the size.
 pub(super) fn model<'a>(agent: &'a AgentSpec, client: &'a ClientSpec, order: &Order<'_>) -> Option<&'a str> {
     let duty = agent.duties.get(&order.job).and_then(|duty| duty.model.as_deref());
     let sized = || order.size.and_then(|size| client.models.of(size));
     duty.or(client.model.as_deref()).or_else(sized)
 }
 
-/// What a task used and what its talk has used by now, from what the client counted over the whole talk.
+/// Computes what a task used and what its session has used by now, from what the client counted over the whole
+/// session.
 pub(super) fn since(counted: Usage, talk: Talk<'_>) -> (Usage, Usage) {
     let Some(before) = talk.session().map(|session| session.total) else { return (counted, counted) };
+    // A counter that went down is either a new count or the correction of an earlier estimate.
     let grown = counted.input_tokens >= before.input_tokens
         && counted.output_tokens >= before.output_tokens
         && counted.cached_tokens >= before.cached_tokens
         && counted.cost >= before.cost;
     if !grown && !before.estimated {
-        // It began to count anew.
+        // The client began to count anew, so that its count is this task's alone.
         return (counted, before.plus(counted));
     }
-    // Less than before: what was estimated for a task that was cut off was too much.
+    // If the count is lower than before, too much was estimated for an earlier task that was cut off. The difference
+    // saturates at zero, so that nothing is charged twice.
     let cost =
         counted.cost.map(|Cost(now)| Cost(now.saturating_sub(before.cost.map_or(0, |Cost(cost)| cost))));
     let used = Usage {
@@ -51,38 +55,43 @@ pub(super) fn since(counted: Usage, talk: Talk<'_>) -> (Usage, Usage) {
     (used, counted)
 }
 
-/// What it costs if it costs what the talk has cost so far; none: nobody knows.
+/// Estimates the cost of a task from what its session has cost so far; `None` if that is unknown.
 pub(super) fn by_the_talk(used: &Usage, talk: Talk<'_>) -> Option<Cost> {
     let total = talk.session()?.total;
     let (Cost(cost), tokens) = (total.cost?, total.weighted());
+    // A session without tokens has no price per token.
     (tokens > 0).then(|| Cost::of(Cost(cost).amount() / tokens as f64 * used.weighted() as f64))
 }
 
-/// Remarks on what a client was denied: a few of them tell it.
+/// Remarks about what a client was denied. A few of them are enough to explain it.
 pub(super) fn denials(denied: &[String]) -> Vec<String> {
     let told = denied.iter().take(MOST_DENIALS).map(|denied| format!("was denied {denied}"));
     let more = denied.len().saturating_sub(MOST_DENIALS);
     told.chain((more > 0).then(|| format!("was denied {more} more"))).collect()
 }
 
-/// Each once.
+/// Adds a value unless it is already known.
 pub(super) fn note(denied: &mut Vec<String>, what: String) {
     if !denied.contains(&what) {
         denied.push(what);
     }
 }
 
-/// What went wrong with a client that ended without a last word. `trying`: what it had been trying again for.
+/// The fault of a client that ended without its final line. `retry_fault` is the error for which it had been
+/// retrying.
 pub(super) fn cut_off(finished: &Finished<'_>, trying: Option<Fault>) -> Option<Fault> {
     let last = |text: &str| text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(String::from);
-    // What is no client's output at all says what it is.
+    // Output that is not from the client at all, such as a message of the shell, explains the failure.
     let foreign = || last(finished.stdout).filter(|line| !line.starts_with('{'));
     let last = last(finished.stderr).or_else(foreign).unwrap_or_default();
     let said = if last.is_empty() { String::new() } else { format!(": {}", short(&last)) };
     match finished.code {
-        // Whoever ended it knows why; what it tried all the time says more than a clock.
+        // We ended the process ourselves and know why; the error for which it kept retrying explains more than the
+        // timeout does.
         None => trying,
+        // Exit code 0 promises a result; without its final line the output is broken.
         Some(0) => Some(Fault::new(FaultKind::Malformed, format!("ended without a last word{said}"))),
+        // 128 + 15: the client handled SIGTERM and exited in order.
         Some(143) => Some(Fault::new(FaultKind::Killed { signal: 15 }, "was asked to stop")),
         Some(code) => {
             Some(Fault::new(FaultKind::Exited { code }, format!("ended with exit code {code}{said}")))
@@ -90,7 +99,7 @@ pub(super) fn cut_off(finished: &Finished<'_>, trying: Option<Fault>) -> Option<
     }
 }
 
-/// A message as a part of a sentence: its first line.
+/// The first line of a message, to be used as part of a sentence.
 pub(super) fn short(message: &str) -> String {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     cut(line.trim_end_matches('.'), 300)
@@ -118,7 +127,7 @@ mod tests {
         for talk in [Talk::GoOn(&session), Talk::Branch(&session)] {
             assert_eq!(since(usage(160, 0.75), talk), (usage(60, 0.25), usage(160, 0.75)));
             assert_eq!(since(usage(100, 0.5), talk), (usage(0, 0.0), usage(100, 0.5)));
-            // A client that counts anew is taken at its word, and the talk's sum grows all the same.
+            // A client that counts anew is taken literally, and the sum of the session grows all the same.
             assert_eq!(since(usage(60, 0.25), talk), (usage(60, 0.25), usage(160, 0.75)));
         }
     }

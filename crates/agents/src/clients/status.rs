@@ -1,9 +1,10 @@
-//! What a client says of itself when it is asked: its version, and whether somebody is signed in.
+//! What a client says about itself when it is asked: its version, and whether the user is signed in.
 //!
-//! Pure: whoever asks runs the program and hands in what it printed.
+//! Nothing here does I/O: the caller runs the program and hands in what it printed.
 
 use std::fmt;
 
+/// The version of a client: major, minor and patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
 
@@ -13,35 +14,37 @@ impl fmt::Display for Version {
     }
 }
 
-/// Whether somebody is signed in.
+/// Whether the user is signed in to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignIn {
     In {
-        /// By what, in words.
+        /// How the user is signed in, in words.
         how: String,
-        /// A plan pays: what the client calls cost is what it would have been by the token.
+        /// Whether a plan pays. The cost that the client reports is then only what the tokens would have cost.
         subscription: bool,
     },
     Out,
-    /// It did not say anything that could be understood.
+    /// The output could not be understood.
     Unknown,
 }
 
-/// What a client answered when it was asked who is signed in.
+/// What a client printed when it was asked who is signed in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusOutput<'a> {
     pub stdout: &'a str,
     pub stderr: &'a str,
 }
 
-/// The first thing in it that looks like one: `2.1.325 (Claude Code)`, `codex-cli 0.166.0-alpha.2`.
+/// Finds the first version in a text: `2.1.325 (Claude Code)`, `codex-cli 0.166.0-alpha.2`.
 pub fn read_version(said: &str) -> Option<Version> {
+    // A leading `v` counts as a separator, too: `v1.0.102`.
     said.split(|c: char| c.is_whitespace() || c == 'v' || c == '(' || c == '"').find_map(version)
 }
 
 fn version(word: &str) -> Option<Version> {
     let mut parts = word.splitn(3, '.');
     let (major, minor, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    // A suffix such as `-alpha.2` is ignored: a pre-release has the flags of its version.
     let patch: &str = &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())];
     Some(Version(major.parse().ok()?, minor.parse().ok()?, patch.parse().ok()?))
 }

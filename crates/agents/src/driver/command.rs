@@ -1,4 +1,4 @@
-//! Any command line: the prompt goes to its standard input, the answer is its standard output.
+//! Drives any command line: the prompt goes to its standard input, and its standard output is the answer.
 
 use std::ffi::OsString;
 
@@ -14,6 +14,7 @@ pub(super) fn launch(argv: &[String], order: Order<'_>) -> Launch {
 }
 
 pub(super) fn decode(finished: &Finished<'_>) -> Decoded {
+    // There is no other sign of work: a command that printed anything has at least begun to answer.
     let active = !finished.stdout.is_empty();
     Decoded { text: finished.stdout.to_string(), active, ..Decoded::default() }
 }

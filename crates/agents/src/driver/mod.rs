@@ -1,9 +1,9 @@
-//! How each agent is launched and how its output is read.
+//! Launches agents and decodes their output, independent of which agent it is.
 //!
-//! An agent is any command line ([`command`]), a script ([`crate::replay`]) or a coding client; what is to be known of a
-//! client stands in its own folder under [`crate::clients`]. A driver starts nothing and looks for nothing: what it needs to
-//! know comes in, what is to be done goes out as data. It says what an agent's output *says*; what follows from that is
-//! `core`'s business.
+//! An agent is any command line ([`command_line`]), a script ([`crate::replay`]) or a coding client, which is defined
+//! in its own directory under [`crate::clients`]. A driver starts nothing and looks nothing up: everything it needs
+//! comes in, and what is to be done goes out as data. It reports what an agent's output *says*; what follows from
+//! that is decided in `core`.
 
 mod command;
 pub(crate) mod order;
@@ -22,13 +22,14 @@ use crate::{
 pub use order::{Launch, Order, Talk, Whereabouts};
 pub use output::{AgentEvent, Clock, Decoded, Finished};
 
-/// The drivers by the names that settings use: those that are no client, then every client that has one.
+/// The drivers by the names that settings use: first those that are not clients, then every client that has one.
 pub const DRIVER_NAMES: [&str; 2 + clients::AGENT_CLIENTS] = driver_names();
 
 const fn driver_names() -> [&'static str; 2 + clients::AGENT_CLIENTS] {
     let mut names = ["command"; 2 + clients::AGENT_CLIENTS];
     names[1] = "replay";
     let ids = clients::AGENT_CLIENT_IDS;
+    // A `const fn` cannot use iterators.
     let mut at = 0;
     while at < ids.len() {
         names[2 + at] = ids[at];
@@ -37,7 +38,8 @@ const fn driver_names() -> [&'static str; 2 + clients::AGENT_CLIENTS] {
     names
 }
 
-/// Names the task to the process: scripts choose their part by it, and a later sweep knows its own by it.
+/// Tells the process which task it works on. Scripts choose their part by it, and a later sweep recognizes its own
+/// processes by it.
 pub const TASK_VARIABLE: &str = "TRIBUNAL_TASK";
 
 /// An agent whose driver this build has.
@@ -47,6 +49,7 @@ pub struct DrivenAgent {
     driver: Driver,
 }
 
+/// How an agent is driven, with its settings resolved.
 #[derive(Clone, Debug)]
 enum Driver {
     Command { argv: Vec<String> },
@@ -55,7 +58,7 @@ enum Driver {
 }
 
 impl DrivenAgent {
-    /// Fails for a client that this build does not have: a journal may name one.
+    /// Fails for a client that this build does not have: a journal of another version may name one.
     pub fn new(spec: AgentSpec) -> Result<DrivenAgent, UnknownClient> {
         let driver = match &spec.driver {
             DriverSpec::Command { argv } => Driver::Command { argv: argv.clone() },
@@ -67,7 +70,7 @@ impl DrivenAgent {
         Ok(DrivenAgent { spec, driver })
     }
 
-    /// The client that does the work; none: a command or a script does.
+    /// The client that does the work; `None` for a command or a script.
     pub fn client(&self) -> Option<AgentClient> {
         match &self.driver {
             Driver::Client { client, .. } => Some(*client),
@@ -75,7 +78,9 @@ impl DrivenAgent {
         }
     }
 
+    /// Builds the launch for a task.
     pub fn launch(&self, order: Order<'_>, at: &Whereabouts) -> Launch {
+        // The request is consumed by the driver, and the key is needed afterwards.
         let task = order.key.to_string();
         let mut launch = match &self.driver {
             Driver::Command { argv } => command::launch(argv, order),
@@ -83,11 +88,13 @@ impl DrivenAgent {
             Driver::Client { client, spec } => {
                 let mut launch = client.agent.driver.launch(&self.spec, spec, order, at);
                 launch.program = match &spec.program {
-                    // Its folder is a copy: a program that is named by a path is the project's.
+                    // The agent works in a copy of the project. A program that is given by a path belongs to the
+                    // project itself.
                     Some(program) if program.contains('/') => at.project.join(program).into_os_string(),
                     Some(program) => program.into(),
                     None => client.program.into(),
                 };
+                // This comes last, so that no variable that a driver took from the user's settings can leak either.
                 launch.without = clients::withheld_from(client);
                 launch.env.retain(|name, _| !launch.without.contains(name));
                 launch
@@ -97,7 +104,7 @@ impl DrivenAgent {
         launch
     }
 
-    /// Reads what an agent printed.
+    /// Decodes what an agent printed.
     pub fn decode(&self, finished: &Finished<'_>) -> Decoded {
         match &self.driver {
             Driver::Command { .. } => command::decode(finished),
@@ -106,12 +113,12 @@ impl DrivenAgent {
         }
     }
 
-    /// Whether the agent's output has lines of progress in it.
+    /// Whether the agent's output contains lines of progress.
     pub fn shows_progress(&self) -> bool {
         !matches!(self.driver, Driver::Command { .. })
     }
 
-    /// What an agent says it is doing in this line of its output.
+    /// The events that a line of the agent's output reports.
     pub fn events(&self, line: &str) -> Vec<AgentEvent> {
         match &self.driver {
             Driver::Command { .. } => Vec::new(),

@@ -1,4 +1,4 @@
-//! What an agent is to do, and the process that does it: what goes into a driver's launch and what comes out of it.
+//! The data that goes into a driver's launch and the data that comes out of it.
 
 use std::{
     collections::BTreeMap,
@@ -23,19 +23,21 @@ pub struct Order<'a> {
     pub wanted: Wanted,
     pub job: Job,
     pub size: Option<Size>,
-    /// What it may cost.
+    /// The most that the task may cost.
     pub budget: Option<Cost>,
-    /// A folder of ours outside of it, for files that a client is pointed at.
+    /// A directory of ours outside of the agent's workspace, for files that a client is pointed at.
     pub beside: &'a Path,
     pub talk: Talk<'a>,
 }
 
-/// Which talk a task is part of.
+/// Which session a task is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Talk<'a> {
+    /// Starts a session of its own.
     New,
+    /// Continues a session.
     GoOn(&'a Session),
-    /// Goes on from it and leaves it as it is: somebody may have gone on with it unseen.
+    /// Continues a session but leaves the original unchanged, because another process may have continued it as well.
     Branch(&'a Session),
 }
 
@@ -48,33 +50,34 @@ impl<'a> Talk<'a> {
     }
 }
 
-/// What `supervise` needs to start an agent.
+/// Everything that `supervise` needs to start an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
     pub program: OsString,
     pub args: Vec<OsString>,
     pub env: BTreeMap<String, String>,
-    /// Variables of ours that it must not see.
+    /// Variables of our own environment that the agent must not see.
     pub without: Vec<String>,
-    /// For its standard input.
+    /// The text for its standard input.
     pub input: String,
-    /// To be written before it starts.
+    /// Files to be written before it starts.
     pub files: Vec<(PathBuf, String)>,
 }
 
-/// Where things are on this machine; drivers never look for themselves.
+/// Where things are on this machine. Drivers never look them up themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Whereabouts {
-    /// Our own program: it plays scripts.
+    /// Our own program, which plays scripts.
     pub own_program: PathBuf,
-    /// The project's root, for paths in settings.
+    /// The root of the project, for paths in settings.
     pub project: PathBuf,
-    /// The text of the person's own settings file of each client, by the client's id. Missing: there is no such file.
+    /// The text of the user's own settings file of each client, by the client's id. A client without such a file is
+    /// missing.
     pub client_settings: BTreeMap<&'static str, String>,
 }
 
 impl Whereabouts {
-    /// The text of the person's own settings of a client; empty where there is none.
+    /// The text of the user's own settings of a client; empty if there is none.
     pub fn client_settings(&self, id: &str) -> &str {
         self.client_settings.get(id).map_or("", String::as_str)
     }

@@ -1,13 +1,14 @@
-//! What an agent printed, and what a driver reads in it: while it works ([`AgentEvent`]) and when it has ended ([`Decoded`]).
+//! What an agent printed, and what a driver reads in it: while it works ([`AgentEvent`]) and after it has ended
+//! ([`DecodedOutput`]).
 
 use tribunal_core::{brief::Session, fault::Fault, limits::Usage};
 
 use super::order::Talk;
 
-/// What an ended process left behind.
+/// What a process left behind when it ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished<'a> {
-    /// None: it was ended by somebody, or by a signal.
+    /// The exit code; `None` if the process was killed, by us or by a signal.
     pub code: Option<i32>,
     pub stdout: &'a str,
     pub stderr: &'a str,
@@ -15,34 +16,34 @@ pub struct Finished<'a> {
     pub talk: Talk<'a>,
 }
 
-/// What time it is, and where: messages say “5pm”.
+/// The current time with its time zone: messages say "5pm".
 #[derive(Clone, Debug)]
 pub struct Clock {
-    /// Since 1970, UTC.
+    /// Milliseconds since 1970, UTC.
     pub now_ms: u64,
     pub zone: jiff::tz::TimeZone,
 }
 
-/// What an agent's output came to. Each of these is a fact of its own; none follows from the exit code.
+/// What the output of an agent contains. Each of these is a fact of its own, and none follows from the exit code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
-    /// The final answer, as the agent worded it.
+    /// The final answer in the agent's own words.
     pub text: String,
-    /// Of this task alone.
+    /// The usage of this task alone.
     pub usage: Usage,
-    /// The talk, with all it has used so far.
+    /// The session, with everything it has used so far.
     pub session: Option<Session>,
-    /// What the client says went wrong. Its output may still have an answer in it.
+    /// What the client says went wrong. The output may still contain an answer.
     pub fault: Option<Fault>,
-    /// Its last word was there: whatever ended it afterwards did not cut it off.
+    /// Whether its final line was printed, so that its end afterwards cut nothing off.
     pub finished: bool,
-    /// It had begun to work: there was an answer of the model, or a part of one.
+    /// Whether it had begun to work: the model answered at least in part.
     pub active: bool,
-    /// What a person should know of it beside the answer: tools it was denied, servers that did not start.
+    /// What the user should know besides the answer: denied tools, servers that did not start.
     pub remarks: Vec<String>,
 }
 
-/// Something an agent tells while it works.
+/// Something that an agent reports while it works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentEvent {
     Text {
@@ -58,7 +59,7 @@ pub enum AgentEvent {
     Denied {
         tool: String,
     },
-    /// It will try again by itself.
+    /// The client will try again by itself.
     Retrying {
         why: String,
     },
@@ -68,12 +69,13 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
-    /// As a person reads it in one line; none: nothing worth a line.
+    /// The event as one line for the user; `None` if it is not worth a line.
     pub fn shown(&self) -> Option<String> {
         match self {
             AgentEvent::Text { text } => {
+                // A message can have many lines; its first one with content has to do.
                 let first = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-                // An answer in its form is no news.
+                // An answer in its final form is not progress.
                 (!first.starts_with(['{', '[', '`'])).then(|| first.into())
             }
             AgentEvent::Tool { name, about } if about.is_empty() => Some(name.clone()),

@@ -1,4 +1,4 @@
-//! Whose session it is: the clients of the registry that have hooks.
+//! The clients of the registry that have hooks.
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
@@ -20,7 +20,7 @@ impl HookClient {
         client.hooks.map(|hooks| HookClient { client, hooks })
     }
 
-    /// The words of all of them, in order.
+    /// The ids of all of them, in order.
     pub fn words() -> Vec<&'static str> {
         HookClient::all().map(HookClient::word).collect()
     }
@@ -54,7 +54,7 @@ impl PartialOrd for HookClient {
     }
 }
 
-/// In the registry's order.
+/// Clients are ordered as in the registry.
 impl Ord for HookClient {
     fn cmp(&self, other: &HookClient) -> Ordering {
         self.position().cmp(&other.position())
@@ -72,7 +72,7 @@ impl FromStr for HookClient {
     }
 }
 
-/// A client for tests, by its id.
+/// A client by its id, for tests.
 #[cfg(test)]
 pub(crate) fn hook_client(id: &str) -> HookClient {
     id.parse().unwrap()

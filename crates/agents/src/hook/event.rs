@@ -1,8 +1,8 @@
-//! The moments of a session at which a client calls us.
+//! The events of a session at which a client calls us.
 
 use std::str::FromStr;
 
-/// The moment, in Tribunal's words.
+/// An event, under Tribunal's own name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HookEvent {
     Stop,
@@ -40,7 +40,7 @@ impl HookEvent {
         }
     }
 
-    /// A session or a sub-agent wants to stop.
+    /// Whether a session or a sub-agent wants to stop.
     pub fn is_stop(self) -> bool {
         matches!(self, HookEvent::Stop | HookEvent::SubagentStop)
     }
@@ -50,6 +50,7 @@ impl FromStr for HookEvent {
     type Err = String;
 
     fn from_str(word: &str) -> Result<HookEvent, String> {
+        // The names are exact: an unknown hook in a settings file is a mistake that the user should see.
         HookEvent::ALL.into_iter().find(|event| event.word() == word).ok_or_else(|| {
             let known: Vec<&str> = HookEvent::ALL.iter().map(|event| event.word()).collect();
             format!("there is no hook `{word}`, only {}", known.join(", "))

@@ -1,8 +1,8 @@
-//! What clients say on standard input, in whichever spelling.
+//! Parses what clients pass on standard input, in any of their spellings.
 //!
-//! Tolerant: fields that nobody knows are passed over, missing ones are empty, ones of the wrong type are like missing ones.
-//! What the event does not need is not built, so that a tool's answer of many megabytes costs little where nobody asks for
-//! it. The event is the one that the hook was installed for; what the client calls it is not compared.
+//! The parser is tolerant: unknown fields are skipped, missing ones are empty, and ones of the wrong type count as
+//! missing. Fields that the event does not need are not built, so that a tool's result of many megabytes costs
+//! little. The event is the one that the hook was installed for; the name that the client passes is not compared.
 
 use serde::de::MapAccess;
 use serde_json::Value;
@@ -11,8 +11,9 @@ use super::soft::{Take, give, mended, read, skip};
 use super::{HookClient, HookEvent, Input, ToolCall};
 
 impl Input {
-    /// Reads what a client said. An error is what is wrong with it, for a person.
+    /// Parses what a client passed. The error describes for the user what is wrong with it.
     pub fn read(client: HookClient, event: HookEvent, bytes: &[u8]) -> Result<Input, String> {
+        // A byte order mark may come first, and invalid bytes must not lose the whole input.
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
@@ -21,8 +22,11 @@ impl Input {
         if !text.starts_with('{') {
             return Err("what came on standard input is not a JSON object".to_owned());
         }
+        // A tool's output may contain half a character, which is no valid JSON. The first try is without the repair,
+        // because it is rarely needed and costs another copy.
         let mut said = Said::new(client, event);
         let Err(wrong) = read(text, &mut said) else { return Ok(said.input()) };
+        // The reader starts anew: the failed attempt has already filled some of its fields.
         if let Some(whole) = mended(text) {
             said = Said::new(client, event);
             if read(&whole, &mut said).is_ok() {
@@ -33,7 +37,7 @@ impl Input {
     }
 }
 
-/// What was read so far.
+/// The state of reading a hook's input.
 struct Said {
     client: HookClient,
     event: HookEvent,
@@ -61,7 +65,7 @@ impl Said {
         matches!(self.event, HookEvent::PreToolUse | HookEvent::PostToolUse)
     }
 
-    /// What the reason for this event is called.
+    /// Whether a field holds the reason for this event.
     fn is_source(&self, name: &str) -> bool {
         match self.event {
             HookEvent::SessionStart => name == "source",
@@ -74,6 +78,7 @@ impl Said {
 
     fn input(self) -> Input {
         let mut input = self.input;
+        // The id names a sub-agent exactly; its type is only the fallback.
         if input.agent.is_empty() {
             input.agent = self.agent_kind;
         }
@@ -89,6 +94,7 @@ impl<'de> Take<'de> for Said {
     fn field<M: MapAccess<'de>>(&mut self, name: &str, map: &mut M) -> Result<(), M::Error> {
         let (is_stop, is_about_tools) = (self.event.is_stop(), self.is_about_tools());
         match name {
+            // Clients spell the fields in snake case or in camel case; both are accepted from every client.
             "session_id" | "sessionId" => give(map, &mut self.input.session),
             "transcript_path" | "transcriptPath" => give(map, &mut self.input.transcript),
             "cwd" => give(map, &mut self.input.cwd),
@@ -98,6 +104,7 @@ impl<'de> Take<'de> for Said {
             "last_assistant_message" | "lastAssistantMessage" if is_stop => {
                 give(map, &mut self.input.last_answer)
             }
+            // The fields that are specific to the client come after the common ones.
             name if is_stop && self.client.hooks.answer_fields().contains(&name) => {
                 give(map, &mut self.input.last_answer)
             }
@@ -112,6 +119,7 @@ impl<'de> Take<'de> for Said {
             }
             "prompt" if self.event == HookEvent::UserPromptSubmit => give(map, &mut self.input.prompt),
             name if self.is_source(name) => give(map, &mut self.input.source),
+            // Everything else is skipped without building it, however large it is.
             _ => skip(map),
         }
     }
@@ -134,7 +142,7 @@ mod tests {
         Input::read(hook_client(client), event, said.to_string().as_bytes()).unwrap()
     }
 
-    /// As the real clients said it, ids and paths shortened.
+    /// The fields are those that the real clients passed; ids and paths are shortened.
     #[test]
     fn a_stop_is_read_from_every_client() {
         let claude = json!({
@@ -258,7 +266,7 @@ mod tests {
         assert!(wrong(b"{} {}").ends_with("trailing characters at line 1 column 4"));
     }
 
-    /// Nothing is built of it, and nothing is too deep for being passed over.
+    /// Nothing is built of such fields, and no nesting is too deep to be skipped.
     #[test]
     fn what_an_event_does_not_need_may_be_large_and_deep() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));

@@ -1,8 +1,9 @@
-//! How Tribunal's hooks get into a client's file and out of it again, whichever client it is.
+//! Installs Tribunal's hooks into the file of any client, and removes them again.
 //!
-//! Pure: texts come in, changed texts go out; whoever asks reads and writes the files. What is of others stays byte for byte.
-//! A file that is not as it is known, or an entry of ours that somebody changed, is named with its line and left alone.
-//! Whether a client then runs what is set there is its own decision; see [`Home`] and what [`Set`] points out.
+//! Nothing here does I/O: texts come in, changed texts go out, and the caller reads and writes the files. Everything
+//! that is not ours stays byte for byte. A file of an unknown form, or an entry of ours that was edited, is reported
+//! with its line and left alone. Whether a client then runs the hooks is its own decision; see [`HookFile`] and the
+//! fields of [`InstalledHooks`].
 
 mod command;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use super::{HookClient, HookEvent};
 pub use crate::clients::hooks::Home;
 use crate::jsonc::{self, Change, Document, Node, Problem, Refusal, Step, Tree, What};
 
-/// The moments a client tells us, and its own word for each.
+/// The events that a client has, with its own name for each.
 pub fn moments(client: HookClient) -> Vec<(HookEvent, &'static str)> {
     let moment = |event| Some((event, client.hooks.event_name(event)?));
     HookEvent::ALL.into_iter().filter_map(moment).collect()
@@ -26,7 +27,7 @@ pub fn moments(client: HookClient) -> Vec<(HookEvent, &'static str)> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     pub problem: Problem,
-    /// An entry of ours that somebody changed; else the file is not as it is known.
+    /// Whether an entry of ours was edited; otherwise the file has an unknown form.
     pub is_ours: bool,
 }
 
@@ -37,6 +38,7 @@ impl Trouble {
     }
 
     fn from(refusal: Refusal) -> Trouble {
+        // Both mean that the edit was not proven to be safe. The user cannot do anything with the difference.
         let unsure = || Problem { line: 1, column: 1, what: "it cannot be changed safely".into() };
         let problem = match refusal {
             Refusal::Broken(problem) => problem,
@@ -49,18 +51,18 @@ impl Trouble {
 /// A file with our hooks in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// As it was, if there was nothing to do.
+    /// The text of the file; unchanged if there was nothing to do.
     pub text: String,
     pub added: Vec<HookEvent>,
-    /// They started another program, or were written by another version.
+    /// Events whose hooks started another program, or were written by another version.
     pub updated: Vec<HookEvent>,
-    /// Something in it that is no JSON: measured, neither Claude Code nor Codex then reads the file at all.
+    /// Something in the file that is not JSON. Measured: neither Claude Code nor Codex reads such a file at all.
     pub loose: Option<Problem>,
-    /// The line that says that no hooks run at all.
+    /// The line of the switch by which no hooks run at all.
     pub switched_off: Option<usize>,
 }
 
-/// Puts our hooks into a file, but for those moments at which they run already by another one.
+/// Puts our hooks into a file, except for events whose hooks already run from another file.
 pub fn set(
     client: HookClient,
     text: Option<&str>,
@@ -69,12 +71,14 @@ pub fn set(
 ) -> Result<Set, Trouble> {
     let text = text.unwrap_or("{}\n");
     let (document, entries) = entries(client, text)?;
+    // All changes are collected first and applied at once, so that their paths stay valid.
     let mut changes = Vec::new();
     let (mut added, mut updated, mut members) = (Vec::new(), Vec::new(), Vec::new());
     let hooks = document.root.get("hooks");
     for (event, name) in moments(client).into_iter().filter(|(event, _)| !elsewhere.contains(event)) {
         let wanted = program.command(client, event);
         let mut there = entries.iter().filter(|entry| entry.event == event).peekable();
+        // The event has no hook of ours. The client may already have a list for it, to which a group is appended.
         if there.peek().is_none() {
             added.push(event);
             let group = client.hooks.entry(event, wanted.clone());
@@ -85,12 +89,15 @@ pub fn set(
                 None => members.push((name.to_string(), Tree::List(vec![group]))),
             }
         }
+        // The program has moved or the command has another form: only the command is replaced, so that the user's own
+        // timeout stays.
         for entry in there.filter(|entry| entry.command != wanted) {
             updated.push(event);
             let at = [entry.way(), vec![key("command")]].concat();
             changes.push(Change { at, what: What::Put(Tree::text(&wanted)) });
         }
     }
+    // New lists are added in one change, because two changes of the same object would overlap.
     if !members.is_empty() {
         changes.push(match hooks {
             Some(_) => Change { at: vec![key("hooks")], what: What::Add(members) },
@@ -104,7 +111,7 @@ pub fn set(
     Ok(Set { text: new, added, updated, loose: document.loose, switched_off })
 }
 
-/// At which moments our hooks run by this file.
+/// The events at which our hooks run because of this file.
 pub fn present(client: HookClient, text: &str) -> Result<Vec<HookEvent>, Trouble> {
     let (document, entries) = entries(client, text)?;
     // The client does not read such a file.
@@ -114,19 +121,22 @@ pub fn present(client: HookClient, text: &str) -> Result<Vec<HookEvent>, Trouble
     Ok(HookEvent::ALL.into_iter().filter(|event| entries.iter().any(|entry| entry.event == *event)).collect())
 }
 
-/// A file without our hooks. What they leave empty goes with them.
+/// A file without our hooks. Groups and lists that become empty are removed as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleared {
-    /// None: nothing is left in it.
+    /// The remaining text; `None` if nothing is left in the file.
     pub text: Option<String>,
     pub removed: usize,
 }
 
+/// Removes our hooks from a file.
 pub fn clear(client: HookClient, text: &str) -> Result<Cleared, Trouble> {
     let (document, entries) = entries(client, text)?;
     let mut changes = Vec::new();
     if let Some(hooks) = document.root.get("hooks").filter(|_| !entries.is_empty()) {
         let mut events = Vec::new();
+        // From the inside out: a group whose hooks are all ours goes as a whole, then a list whose groups all go,
+        // then the object itself.
         for (index, event) in hooks.items().iter().enumerate() {
             let at = vec![key("hooks"), Step::At(index)];
             let ours: Vec<&Entry> = entries.iter().filter(|entry| entry.list == index).collect();
@@ -145,11 +155,12 @@ pub fn clear(client: HookClient, text: &str) -> Result<Cleared, Trouble> {
         }
     }
     let new = jsonc::edit(text, &changes).map_err(Trouble::from)?;
+    // A file that was empty before our hooks were removed stays as it is.
     let is_empty = !entries.is_empty() && new.trim_start_matches('\u{feff}').trim() == "{}";
     Ok(Cleared { text: (!is_empty).then_some(new), removed: entries.len() })
 }
 
-/// The groups of a list in which nothing but ours is; of the others, ours are taken out.
+/// Finds the groups of a list that contain only our hooks. From the other groups, ours are removed.
 fn emptied(list: &Node, at: &[Step], ours: &[&Entry], changes: &mut Vec<Change>) -> Vec<usize> {
     let mut groups = Vec::new();
     for (index, group) in list.items().iter().enumerate() {
@@ -176,7 +187,7 @@ fn remove(at: Vec<Step>, gone: Vec<usize>, changes: &mut Vec<Change>) {
 struct Entry {
     event: HookEvent,
     command: String,
-    /// In which of the lists, in which of its groups, which of the group's.
+    /// The positions of the list, of the group in it, and of the entry in the group.
     list: usize,
     group: usize,
     index: usize,
@@ -189,7 +200,7 @@ impl Entry {
     }
 }
 
-/// Reads a file that has its hooks like Claude Code: lists of groups by moment, each with a list of commands.
+/// Reads the entries of a file in Claude Code's form: lists of groups by event, each with a list of commands.
 fn entries(client: HookClient, text: &str) -> Result<(Document, Vec<Entry>), Trouble> {
     let document = jsonc::read(text).map_err(|problem| Trouble { problem, is_ours: false })?;
     let unknown = |node: &Node, what: String| Trouble::at(text, node.span.start, what);
@@ -206,6 +217,7 @@ fn entries(client: HookClient, text: &str) -> Result<(Document, Vec<Entry>), Tro
         if !event.value.is_list() {
             return Err(unknown(&event.value, format!("`hooks.{name}` is no list")));
         }
+        // Every deviation from the known form is an error: an edit of a file that is not understood could break it.
         for (group, item) in event.value.items().iter().enumerate() {
             let commands = item.value.get("hooks").filter(|commands| commands.is_list());
             let commands = commands.ok_or_else(|| {
@@ -215,10 +227,12 @@ fn entries(client: HookClient, text: &str) -> Result<(Document, Vec<Entry>), Tro
                 if !item.value.is_map() {
                     return Err(unknown(&item.value, format!("this hook of `{name}` is no object")));
                 }
-                // There are hooks of other kinds, which have no command.
+                // Hooks of other kinds have no command.
                 let Some(command) = item.value.get("command").and_then(Node::text) else { continue };
                 let event = match whose(command, client) {
                     Whose::Others => continue,
+                    // A command of ours under another event would answer the wrong question, so that it counts as
+                    // edited.
                     Whose::Ours(event) if is_called(client, event, name) => event,
                     Whose::Ours(_) | Whose::Changed => {
                         let trouble =
@@ -241,7 +255,7 @@ fn key(name: &str) -> Step {
     Step::Key(name.to_string())
 }
 
-/// Everything that has to stand in the file: what is written where we may write, and what a person writes where we may not.
+/// Renders the whole file: it is written where we may write, and shown to the user where we may not.
 pub fn whole(client: HookClient, program: &Program) -> String {
     jsonc::pretty(&tree(client, program))
 }
@@ -254,9 +268,10 @@ fn tree(client: HookClient, program: &Program) -> Tree {
     client.hooks.document(Tree::Map(hooks.collect()))
 }
 
-/// Whether a file of our own says what it should, as it was written for this or another program.
+/// Whether a file of our own has the expected content, for this or any other program.
 pub fn check_own(client: HookClient, text: &str) -> Result<(), Trouble> {
     let document = jsonc::read(text).map_err(|problem| Trouble { problem, is_ours: true })?;
+    // Both sides are reduced to the same program, so that an installation under another path is accepted.
     match neutral(document.root.tree(), client) == neutral(tree(client, &Program::Named), client) {
         true => Ok(()),
         false => {
@@ -266,7 +281,7 @@ pub fn check_own(client: HookClient, text: &str) -> Result<(), Trouble> {
     }
 }
 
-/// The same for whichever program.
+/// Replaces every command of ours by the one that starts the program by its name.
 fn neutral(tree: Tree, client: HookClient) -> Tree {
     match tree {
         Tree::Text(text) => match whose(&text, client) {

@@ -1,7 +1,7 @@
-//! Hooks: what a client tells a program that it starts at certain moments of a session, and what may be answered.
+//! Hooks: what a client tells a program that it starts at certain events of a session, and what may be answered.
 //!
-//! [`Input`] is what came on standard input, whichever client sent it; [`Answer`] is what is said back, in the words of that
-//! client. What is decided is `core`'s business, and reading files is the caller's.
+//! [`HookInput`] is what came on standard input, from any client; [`HookAnswer`] is what is answered, in the form of
+//! that client. What the answer is gets decided in `core`, and the caller reads the files.
 
 use serde_json::Value;
 
@@ -17,43 +17,44 @@ pub mod transcript;
 pub use client::HookClient;
 pub use event::HookEvent;
 
-/// What a client said. What it did not say is empty.
+/// What a client passed to the hook. Fields that it did not pass are empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Input {
     pub session: String,
-    /// Where it writes down the session.
+    /// The path of the session's transcript.
     pub transcript: String,
     pub cwd: String,
-    /// The session goes on only because a stop was refused before.
+    /// Whether the session only continues because an earlier stop was refused.
     pub stop_active: bool,
-    /// The last answer, where the client gives it. An empty one is an answer without words.
+    /// The last answer, if the client passes it. An empty text is an answer without words.
     pub last_answer: Option<String>,
     pub tool: Option<ToolCall>,
-    /// What the person typed.
+    /// What the user typed.
     pub prompt: String,
-    /// Why a session starts or ends, or what a compaction was triggered by.
+    /// Why a session starts or ends, or what triggered a compaction.
     pub source: String,
-    /// Of a sub-agent.
+    /// The id of a sub-agent.
     pub agent: String,
 }
 
+/// A tool call that a session is about to make or has made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolCall {
     pub name: String,
     pub input: Value,
-    /// After it was used.
+    /// The result, after the tool was used.
     pub response: Option<Value>,
 }
 
-/// What is said back.
+/// What a hook answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Go on as if nobody had been asked. `say` is shown to the person.
+    /// Continue as if there were no hook. `user_message` is shown to the user.
     Allow { say: Option<String> },
-    /// Do not stop: `reason` is what the model reads next, `say` is shown to the person.
+    /// Do not stop. The model reads `reason` next, and `user_message` is shown to the user.
     Refuse { reason: String, say: Option<String> },
-    /// Do not use this tool; the model reads why.
+    /// Do not use this tool. The model reads the reason.
     Deny { reason: String },
-    /// Something for the model to know.
+    /// Additional context for the model.
     Tell { context: String },
 }

@@ -1,22 +1,24 @@
-//! What is said back, in the words of whichever client: one line of JSON, whatever was answered.
+//! Renders an answer in the form of any client: always one line of JSON.
 //!
-//! An answer that means nothing at a moment, such as a refusal before a tool, becomes the harmless one: go on. Nothing is said
-//! twice in different words, and "allow" is never said, since for the clients saying nothing is what allows.
+//! An answer that means nothing at an event, such as a refusal before a tool call, becomes the harmless one:
+//! continue. "Allow" is never said explicitly, because clients take silence as permission.
 
 use serde_json::json;
 
 use super::{Answer, HookClient, HookEvent};
 
 impl Answer {
-    /// One line, with its end.
+    /// Renders one line, including its line end.
     pub fn render(&self, client: HookClient, event: HookEvent) -> String {
         let hooks = client.hooks;
         let said = match self {
             Answer::Refuse { reason, .. } => hooks.refuse(event, reason),
+            // Only the event before a tool call can be denied; afterwards the tool has already run.
             Answer::Deny { reason } if event == HookEvent::PreToolUse => Some(hooks.deny(reason)),
             Answer::Tell { context } => hooks.tell(event, context),
             Answer::Deny { .. } | Answer::Allow { .. } => None,
         };
+        // An empty object is the neutral answer of every client.
         let mut said = said.unwrap_or_else(|| json!({}));
         let say = self.say().filter(|_| hooks.shows_messages());
         if let (Some(say), Some(fields)) = (say, said.as_object_mut()) {
@@ -54,7 +56,7 @@ mod tests {
         ]
     }
 
-    /// Who is told the same is on one line.
+    /// Clients and events with the same answer are on one line.
     #[test]
     fn every_answer_to_every_client_at_every_moment() {
         let mut table = String::new();

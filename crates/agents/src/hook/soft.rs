@@ -1,25 +1,26 @@
-//! Foreign JSON, read without building what nobody asked for.
+//! Reads foreign JSON without building what is not needed.
 //!
-//! A value says what it takes: texts, flags, fields, items. Everything else is passed over, however long it is, and a value of
-//! the wrong type is like one that is not there. Which fields matter is said by [`super::input`] and [`super::transcript`].
+//! A sink says what it accepts: texts, flags, fields, items. Everything else is skipped, however long it is, and a
+//! value of the wrong type counts as missing. Which fields matter is defined in [`super::input`] and
+//! [`super::transcript`].
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Takes what it wants of a JSON value.
+/// Accepts the parts of a JSON value that it needs, and ignores the others.
 pub(super) trait Take<'de> {
     fn text(&mut self, _text: Cow<'de, str>) {}
 
     fn flag(&mut self, _flag: bool) {}
 
-    /// Must read the value of this field, and be it by [`skip`].
+    /// Must consume the value of this field, at least with [`skip_value`].
     fn field<M: MapAccess<'de>>(&mut self, _name: &str, map: &mut M) -> Result<(), M::Error> {
         skip(map)
     }
 
-    /// Must read the next item, and says whether there was one.
+    /// Must consume the next item, and returns whether there was one.
     fn item<S: SeqAccess<'de>>(&mut self, seq: &mut S) -> Result<bool, S::Error> {
         Ok(seq.next_element::<IgnoredAny>()?.is_some())
     }
@@ -49,16 +50,17 @@ impl Take<'_> for bool {
     }
 }
 
+/// Consumes the value of a field without building it.
 pub(super) fn skip<'de, M: MapAccess<'de>>(map: &mut M) -> Result<(), M::Error> {
     map.next_value::<IgnoredAny>().map(|_| ())
 }
 
-/// Gives the value of a field to who takes it.
+/// Reads the value of a field into a sink.
 pub(super) fn give<'de, M: MapAccess<'de>>(map: &mut M, taker: &mut impl Take<'de>) -> Result<(), M::Error> {
     map.next_value_seed(Taking(taker))
 }
 
-/// The same with the next item of a list.
+/// Reads the next item of a list into a sink, and returns whether there was one.
 pub(super) fn give_item<'de, S: SeqAccess<'de>>(
     seq: &mut S,
     taker: &mut impl Take<'de>,
@@ -66,13 +68,15 @@ pub(super) fn give_item<'de, S: SeqAccess<'de>>(
     Ok(seq.next_element_seed(Taking(taker))?.is_some())
 }
 
-/// One JSON value, and nothing after it.
+/// Reads one JSON value with nothing after it.
 pub(super) fn read<'de>(text: &'de str, taker: &mut impl Take<'de>) -> serde_json::Result<()> {
+    // The default recursion limit stays in place for what is built; skipped values are not recursive.
     let mut json = serde_json::Deserializer::from_str(text);
     Taking(taker).deserialize(&mut json)?;
     json.end()
 }
 
+/// Connects a sink to serde: it is both the seed and the visitor of a value.
 struct Taking<'t, T>(&'t mut T);
 
 impl<'de, T: Take<'de>> DeserializeSeed<'de> for Taking<'_, T> {
@@ -95,6 +99,7 @@ impl<'de, T: Take<'de>> Visitor<'de> for Taking<'_, T> {
         Ok(())
     }
 
+    // Numbers are of no interest to any sink, but they must not be an error either.
     fn visit_i64<E>(self, _: i64) -> Result<(), E> {
         Ok(())
     }
@@ -122,6 +127,7 @@ impl<'de, T: Take<'de>> Visitor<'de> for Taking<'_, T> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        // The key is read through a sink as well, so that it is borrowed where it has no escapes.
         let mut name: Option<Cow<'de, str>> = None;
         while map.next_key_seed(Taking(&mut name))?.is_some() {
             self.0.field(name.take().as_deref().unwrap_or_default(), &mut map)?;
@@ -135,14 +141,16 @@ impl<'de, T: Take<'de>> Visitor<'de> for Taking<'_, T> {
     }
 }
 
-/// JavaScript cuts texts in the middle of a character, and writes the half of it that is left as an escape which stands for
-/// nothing: `\ud83d` without its other half. None: there is no such escape.
+/// Replaces escapes of half a character, such as `\ud83d` without its other half. JavaScript cuts texts in the middle
+/// of a character and writes the remaining half this way. Returns `None` if there is no such escape.
 pub(super) fn mended(text: &str) -> Option<String> {
     let mut whole = String::new();
     let (mut kept, mut at) = (0, 0);
+    // Only backslashes are of interest, so that long texts are searched quickly.
     while let Some(found) = memchr::memchr(b'\\', text.as_bytes().get(at..).unwrap_or_default()) {
         let start = at + found;
         at = match (unit(text, start), unit(text, start + ESCAPE)) {
+            // A complete pair is one valid character.
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => start + 2 * ESCAPE,
             (Some(0xd800..=0xdfff), _) => {
                 whole.push_str(text.get(kept..start)?);
@@ -150,18 +158,19 @@ pub(super) fn mended(text: &str) -> Option<String> {
                 kept = start + ESCAPE;
                 kept
             }
-            // With what is escaped: it may be a backslash.
+            // The escaped character is skipped as well, because it may be a backslash.
             _ => start + 2,
         };
     }
     whole.push_str(text.get(kept..)?);
+    // Without a replacement the caller keeps the original text, and nothing was copied.
     (kept > 0).then_some(whole)
 }
 
-/// How long `\ud83d` is.
+/// The length of an escape like `\ud83d`.
 const ESCAPE: usize = 6;
 
-/// The code unit that is escaped here.
+/// The code unit of the escape at this position.
 fn unit(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
     u16::from_str_radix(digits, 16).ok()

@@ -1,27 +1,28 @@
-//! Which files a tool call names, and which command it runs, client by client.
+//! Finds the files that a tool call names and the command it runs, for each client.
 //!
-//! Whether that is allowed is decided in `guard`. A tool that is not known is taken for one that writes only if its name says so, and
-//! what cannot be read is nothing: a guard fails open.
+//! Whether that is allowed is decided in `guard`. An unknown tool counts as writing only if its name says so, and
+//! arguments that cannot be read count as missing: the guard fails open.
 
 use serde_json::Value;
 
 use super::{HookClient, ToolCall};
 use crate::clients::hooks::ToolKind;
 
-/// What a call is about to do.
+/// What a tool call is about to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     pub tool: String,
-    /// As the client gave them.
+    /// The paths as the client gave them.
     pub paths: Vec<String>,
     pub command: Option<String>,
-    /// Where the command runs, if the call says so.
+    /// The directory in which the command runs, if the call gives one.
     pub folder: Option<String>,
     pub writes: bool,
 }
 
+/// Describes what a tool call is about to do.
 pub fn tool_use(client: HookClient, call: &ToolCall) -> Used {
-    // Copilot gave the input as a text of JSON once.
+    // An earlier version of Copilot passed the input as a JSON text.
     let parsed = call.input.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let input = parsed.as_ref().filter(|parsed| parsed.is_object()).unwrap_or(&call.input);
     let kind = kind(client, &call.name);
@@ -29,10 +30,11 @@ pub fn tool_use(client: HookClient, call: &ToolCall) -> Used {
     match kind {
         ToolKind::Reads => {}
         ToolKind::Writes => {
-            // Copilot's older editor is one tool with a command of its own that only looks.
+            // Copilot's older editor is one tool with commands, of which `view` only reads.
             used.writes = text(input, &["command"]) != Some("view");
             used.paths = paths(input);
         }
+        // Patches can also be applied through the shell, and their files count like those of the patch tool.
         ToolKind::Shell => {
             used.command = input.get("command").or_else(|| input.get("cmd")).and_then(command);
             used.folder = text(input, &["directory", "dir_path", "workdir", "cwd"]).map(str::to_string);
@@ -46,7 +48,7 @@ pub fn tool_use(client: HookClient, call: &ToolCall) -> Used {
         }
         ToolKind::Patch => {
             let patch = input.as_str().or_else(|| text(input, &["command", "input", "patch", "patchText"]));
-            // As words of a command line.
+            // The patch is the last word of a command line.
             let words = input.get("command").and_then(Value::as_array).and_then(|words| words.last());
             used.paths = patch.or(words.and_then(Value::as_str)).map(patched).unwrap_or_default();
             used.writes = true;
@@ -55,7 +57,7 @@ pub fn tool_use(client: HookClient, call: &ToolCall) -> Used {
     used
 }
 
-/// By the client's own tools first, then by what the name says with any client.
+/// The kind of a tool: by the client's own tools first, then by what the name says with any client.
 fn kind(client: HookClient, name: &str) -> ToolKind {
     match client.hooks.tool_kind(name) {
         Some(kind) => kind,
@@ -65,11 +67,12 @@ fn kind(client: HookClient, name: &str) -> ToolKind {
     }
 }
 
-/// Tools of MCP servers, `mcp__files__write_file`: only their names tell.
+/// Whether a tool of an MCP server writes, for example `mcp__files__write_file`. Only its name tells.
 fn of_a_server(name: &str) -> bool {
     const VERBS: [&str; 8] = ["write", "edit", "create", "delete", "remove", "move", "rename", "append"];
     let own = name.strip_prefix("mcp__").and_then(|name| name.split_once("__")).map(|(_, own)| own);
     let own = own.map(str::to_lowercase);
+    // Whole words are compared: `rewrites` and `created_at` are no writing verbs.
     own.is_some_and(|own| own.split(['_', '-', '.']).any(|word| VERBS.contains(&word)))
 }
 
@@ -77,6 +80,7 @@ fn text<'v>(input: &'v Value, names: &[&str]) -> Option<&'v str> {
     names.iter().find_map(|name| input.get(name)?.as_str())
 }
 
+/// All paths in the arguments: moving and renaming have two.
 fn paths(input: &Value) -> Vec<String> {
     const NAMES: [&str; 10] = [
         "file_path",
@@ -93,7 +97,7 @@ fn paths(input: &Value) -> Vec<String> {
     NAMES.iter().filter_map(|name| text(input, &[name])).map(str::to_string).collect()
 }
 
-/// A text for the shell, or words: `["bash", "-lc", "ls"]`.
+/// The command as a text for the shell. A list of words such as `["bash", "-lc", "ls"]` is quoted.
 fn command(value: &Value) -> Option<String> {
     if let Some(text) = value.as_str() {
         return Some(text.to_string());
@@ -103,12 +107,13 @@ fn command(value: &Value) -> Option<String> {
     Some(quoted.collect::<Vec<_>>().join(" "))
 }
 
-/// The files of a patch in Codex's form.
+/// The files of a patch in Codex's format.
 fn patched(patch: &str) -> Vec<String> {
     const HEADS: [&str; 4] = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
     let file = |line: &str| {
         HEADS.iter().find_map(|head| line.strip_prefix(head)).map(|path| path.trim().to_string())
     };
+    // The headers may be indented inside of a here-document.
     patch.lines().filter_map(|line| file(line.trim_start())).filter(|path| !path.is_empty()).collect()
 }
 

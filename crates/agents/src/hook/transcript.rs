@@ -1,12 +1,12 @@
-//! Sessions as clients write them down, read from the end: what was said last, and whether anything was done since a refusal.
+//! Reads transcripts from their end: what was said last, and whether anything was done since a refusal.
 //!
-//! A session of a gigabyte costs the same as one of a few pages: lines are read backwards, and reading ends where the model
-//! was last told something. Clients write while they ask, so that the last lines may be missing or half there: Claude Code's
-//! file was behind at a third of the stops that were looked at. What a client says itself is worth more than what is read
-//! here. Files are opened by the caller, and what an answer means is `core`'s business. What Gemini and Copilot write is not
-//! understood.
+//! A transcript of a gigabyte costs as much as one of a few pages: lines are read backwards, and reading ends where
+//! the model last got input. Clients write while they call the hook, so that the last lines may be missing or
+//! incomplete: Claude Code's file was behind at a third of the stops that were examined. What a client passes to the
+//! hook is therefore more reliable than what is read here. The caller opens the files, and what an answer means is
+//! decided in `core`. The transcripts of Gemini and Copilot are not understood.
 //!
-//! [`backwards`] finds the lines, [`line`] understands one.
+//! [`backward_lines`] finds the lines, [`line`] classifies one.
 
 mod backwards;
 pub(crate) mod line;
@@ -19,29 +19,29 @@ use super::HookClient;
 use backwards::{Backwards, Sizes};
 use line::{About, Filter, Said};
 
-/// No model says so much at once that a part of its answer were longer than this; what tools answer is.
+/// No part of a model's answer is longer than the maximum; results of tools are, and they are not needed.
 const SIZES: Sizes = Sizes { chunk: 64 << 10, longest: 1 << 20 };
 
-/// The end of a session.
+/// The end of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// What the model said last; empty if that were only thoughts and calls of tools. None: it said nothing since it was last
-    /// told something by a person or a refusal, or nothing of it stands within what was read.
+    /// What the model said last; empty if it only thought and called tools. `None` if it said nothing since its last
+    /// input from the user or a refusal, or nothing within the part that was read.
     pub answer: Option<String>,
-    /// Whether the session used a tool since its last stop was refused. None: no refusal stands within what was read, or a
-    /// person has told it something else since.
+    /// Whether the session used a tool since its last stop was refused. `None` if no refusal is within the part that
+    /// was read, or if the user gave new input since.
     pub tools_since_refusal: Option<bool>,
-    /// That refusal as the client wrote it down. If it is not the last one that was given, the file is behind, and
+    /// The refusal as the client wrote it down. If it is not the last one that was given, the file is behind, and
     /// `tools_since_refusal` is about an earlier one.
     pub refusal: Option<String>,
 }
 
-/// Reads at most so many bytes from the end. A line that begins before them is not there.
+/// Reads at most this many bytes from the end. A line that begins before them is ignored.
 pub fn read_back(client: HookClient, file: &mut (impl Read + Seek), at_most: u64) -> io::Result<Tail> {
     read_by(client, file, &Extent { at_most, sizes: SIZES, until: Until::Told })
 }
 
-/// Only [`Tail::answer`], for which less has to be read: what a session did in the hours before is not looked at.
+/// Reads only [`TranscriptTail::answer`]. This needs less, because the hours of work before it are not looked at.
 pub fn last_answer(
     client: HookClient,
     file: &mut (impl Read + Seek),
@@ -50,20 +50,20 @@ pub fn last_answer(
     read_by(client, file, &Extent { at_most, sizes: SIZES, until: Until::Answer }).map(|tail| tail.answer)
 }
 
-/// How much is read.
+/// How much of a transcript is read.
 struct Extent {
-    /// So many bytes from the end.
+    /// The number of bytes from the end.
     at_most: u64,
     sizes: Sizes,
     until: Until,
 }
 
-/// How far back is read.
+/// How far back a transcript is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// The last answer.
+    /// Up to the last answer.
     Answer,
-    /// What the model was told before it.
+    /// Up to the input that the model got before it.
     Told,
 }
 
@@ -73,14 +73,18 @@ fn read_by(client: HookClient, file: &mut (impl Read + Seek), extent: &Extent) -
     let mut lines = Backwards::new(file, extent.at_most, extent.sizes)?;
     let mut end = End::default();
     while let Some(line) = lines.previous()? {
+        // Once the answer is complete and a tool was used, only input lines can still change the result. Skipping the
+        // others saves most of the parsing.
         let about = if end.is_known() { About::People } else { About::All };
         match filter.said(line, about) {
             Said::Nothing => (),
             Said::Message { id, texts, tool } => end.message(id, texts, tool),
             Said::Refusal(text) => {
+                // A refusal ends the search: what happened before it is about an earlier stop.
                 let (tools, refusal) = (Some(end.tool), Some(text));
                 return Ok(Tail { tools_since_refusal: tools, refusal, ..end.tail() });
             }
+            // The user's own input starts a new turn, in which no refusal counts any more.
             Said::Told => break,
         }
         if extent.until == Until::Answer && end.is_whole() {
@@ -90,39 +94,42 @@ fn read_by(client: HookClient, file: &mut (impl Read + Seek), extent: &Extent) -
     Ok(end.tail())
 }
 
-/// What was met so far, on the way back.
+/// What was found so far, on the way back.
 #[derive(Default)]
 struct End {
     last: Option<Last>,
-    /// A tool was used somewhere.
+    /// Whether a tool was used anywhere.
     tool: bool,
 }
 
-/// The last message: one line for each of its parts.
+/// The last message, which has one line for each of its parts.
 struct Last {
     id: Option<String>,
-    /// From the last to the first.
+    /// The texts from the last to the first.
     texts: Vec<String>,
     is_whole: bool,
 }
 
 impl End {
-    /// Nothing that the model said earlier changes what is known of it.
+    /// Whether nothing that the model said earlier can change the result.
     fn is_known(&self) -> bool {
         self.tool && self.is_whole()
     }
 
-    /// An earlier message was met, so that nothing of the last one is missing.
+    /// Whether an earlier message was reached, so that no part of the last one is missing.
     fn is_whole(&self) -> bool {
         self.last.as_ref().is_some_and(|last| last.is_whole)
     }
 
     fn message(&mut self, id: Option<String>, texts: Vec<String>, tool: bool) {
         self.tool |= tool;
+        // Everything arrives backwards, the parts of a message as well as the lines.
         let texts = texts.into_iter().rev();
         match &mut self.last {
             None => self.last = Some(Last { id, texts: texts.collect(), is_whole: false }),
+            // Earlier messages are only needed for their tool calls, which were counted above.
             Some(last) if last.is_whole => (),
+            // Lines without an id are messages of their own.
             Some(last) if last.id.is_some() && last.id == id => last.texts.extend(texts),
             Some(last) => last.is_whole = true,
         }

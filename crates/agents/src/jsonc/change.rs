@@ -1,49 +1,53 @@
-//! Changing a text: patches for its bytes beside the same change of what it says, and the one held against the other.
+//! Edits a text: every change is made twice, as patches of its bytes and on its content, and both results are
+//! compared.
 
 use std::ops::Range;
 
 use super::{Frame, Item, Kind, Node, Problem, Tree, read, render::Dress};
 
-/// One change, and where.
+/// One change, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// From the root; as the text was before any of the changes.
+    /// The path from the root, in the text before any of the changes.
     pub at: Vec<Step>,
     pub what: What,
 }
 
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Key(String),
     At(usize),
 }
 
+/// What is changed at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// To an object, behind what it has.
+    /// Adds members to the end of an object.
     Add(Vec<(String, Tree)>),
-    /// To a list, behind what it has.
+    /// Appends items to a list.
     Push(Vec<Tree>),
-    /// These items of a list or an object, by their numbers.
+    /// Removes these items of a list or an object, by their positions.
     Remove(Vec<usize>),
-    /// Instead of what stands there.
+    /// Replaces the value.
     Put(Tree),
 }
 
 /// Why a text was not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It cannot be read.
+    /// The text cannot be read.
     Broken(Problem),
-    /// There is nothing there that could be changed like this.
+    /// There is nothing at this place that could be changed like this.
     Misplaced,
-    /// What came out does not say exactly the old things and the change.
+    /// The result does not contain exactly the old values and the change.
     Unsure,
 }
 
-/// All of the changes, or none. No two of them may be about the same place.
+/// Applies all of the changes, or none. No two of them may concern the same place.
 pub fn edit(text: &str, changes: &[Change]) -> Result<String, Refusal> {
     let root = read(text).map_err(Refusal::Broken)?.root;
+    // The style is taken from the text as a whole; single lines may deviate from it.
     let writer = Writer { text, dress: dress(text, &root), one_line: is_one_line(text, &root) };
     let mut patches = Vec::new();
     let mut expected = root.tree();
@@ -53,12 +57,13 @@ pub fn edit(text: &str, changes: &[Change]) -> Result<String, Refusal> {
         writer.patch(node, &change.what, &mut patches).ok_or(Refusal::Misplaced)?;
         placed.push((node.span.start, change));
     }
-    // What stands further inside begins later; numbers of items stay right as long as it is changed first.
+    // Inner values begin later in the text. They are changed first, so that the positions of outer items stay valid.
     placed.sort_by_key(|(start, _)| std::cmp::Reverse(*start));
     for (_, change) in placed {
         let there = change.at.iter().try_fold(&mut expected, inside).ok_or(Refusal::Misplaced)?;
         carry_out(there, &change.what).ok_or(Refusal::Misplaced)?;
     }
+    // The text is read again: a patch at a wrong offset could otherwise go unnoticed.
     let new = apply(text, patches).ok_or(Refusal::Misplaced)?;
     match read(&new) {
         Ok(document) if document.root.tree() == expected => Ok(new),
@@ -66,6 +71,7 @@ pub fn edit(text: &str, changes: &[Change]) -> Result<String, Refusal> {
     }
 }
 
+/// Follows one step of a path in the tree.
 fn step<'a>(node: &'a Node, step: &Step) -> Option<&'a Node> {
     match step {
         Step::Key(key) => node.get(key),
@@ -73,6 +79,7 @@ fn step<'a>(node: &'a Node, step: &Step) -> Option<&'a Node> {
     }
 }
 
+/// Follows one step of a path in the content.
 fn inside<'a>(tree: &'a mut Tree, step: &Step) -> Option<&'a mut Tree> {
     match (tree, step) {
         (Tree::Map(items), Step::Key(key)) => {
@@ -84,6 +91,7 @@ fn inside<'a>(tree: &'a mut Tree, step: &Step) -> Option<&'a mut Tree> {
     }
 }
 
+/// Applies a change to the content.
 fn carry_out(tree: &mut Tree, what: &What) -> Option<()> {
     match (tree, what) {
         (Tree::Map(items), What::Add(new)) => items.extend(new.iter().cloned()),
@@ -104,7 +112,7 @@ fn keep<T>(items: &mut Vec<T>, gone: &[usize]) {
     });
 }
 
-/// None: two patches are about the same bytes.
+/// Applies patches to the text; `None` if two of them overlap.
 fn apply(text: &str, mut patches: Vec<(Range<usize>, String)>) -> Option<String> {
     patches.sort_by_key(|(range, _)| range.start);
     let (mut out, mut at) = (String::with_capacity(text.len()), 0);
@@ -117,22 +125,24 @@ fn apply(text: &str, mut patches: Vec<(Range<usize>, String)>) -> Option<String>
     Some(out)
 }
 
+/// Detects the style of a text from its first item.
 fn dress(text: &str, root: &Node) -> Dress {
     let first = root.items().first();
     let indent = first.map(|item| indent(text, item.start)).unwrap_or_default();
     Dress {
         unit: if indent.is_empty() { "  ".to_string() } else { indent.to_string() },
         line_end: if text.contains("\r\n") { "\r\n" } else { "\n" },
+        // A text on several lines is spaced by convention; on one line, only its own spaces tell.
         spaced: !is_one_line(text, root) || text.contains(": ") || text.contains(", "),
     }
 }
 
-/// A text with something in it that has no line ends in it.
+/// Whether a text with items is written on a single line.
 fn is_one_line(text: &str, root: &Node) -> bool {
     !root.items().is_empty() && !text.get(root.span.clone()).unwrap_or_default().contains('\n')
 }
 
-/// The white space at the beginning of the line on which a byte stands.
+/// The white space at the beginning of the line of a byte.
 fn indent(text: &str, byte: usize) -> &str {
     let start = text.get(..byte).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     let line = text.get(start..byte).unwrap_or_default();
@@ -156,10 +166,11 @@ struct Container<'a> {
 }
 
 impl Writer<'_> {
-    /// None: that cannot be done to such a value.
+    /// Adds the patches of one change; `None` if such a value cannot be changed like this.
     fn patch(&self, node: &Node, what: &What, patches: &mut Patches) -> Option<()> {
         match (&node.kind, what) {
             (Kind::Map(items, frame), What::Add(new)) => {
+                // A key that exists already would become a duplicate.
                 if new.iter().any(|(key, _)| items.iter().any(|item| item.key == *key)) {
                     return None;
                 }
@@ -174,6 +185,8 @@ impl Writer<'_> {
             (Kind::Map(items, frame) | Kind::List(items, frame), What::Remove(gone)) => {
                 self.remove(&Container { node, items, frame }, gone, patches)?;
             }
+            // A replaced value keeps the style of the whole text, not its own: it may have been on one line by
+            // chance.
             (_, What::Put(new)) => {
                 let indent = indent(self.text, node.span.start);
                 let new = if self.one_line { self.dress.inline(new) } else { self.dress.lines(new, indent) };
@@ -192,6 +205,7 @@ impl Writer<'_> {
         let close = node.span.end - 1;
         let slice = |range: Range<usize>| self.text.get(range).unwrap_or_default();
         let base = indent(self.text, node.span.start);
+        // The container is empty: there is no item whose layout could be followed.
         let (Some(first), Some(last)) = (items.first(), items.last()) else {
             if self.one_line && !frame.tail_is_line {
                 patches.push((
@@ -203,16 +217,19 @@ impl Writer<'_> {
             let end = self.dress.line_end;
             let inner = format!("{base}{}", self.dress.unit);
             patches.push((frame.tail..frame.tail, self.lines(new, &inner)));
+            // The closing bracket moves to a line of its own, unless it is on one already.
             if !slice(frame.tail..close).contains('\n') {
                 patches.push((frame.tail..close, format!("{end}{base}")));
             }
             return;
         };
         let has_comma = frame.commas.len() == items.len();
+        // The comma goes directly behind the last value, before any comment that follows it.
         if !has_comma {
             patches.push((last.value.span.end..last.value.span.end, ",".to_string()));
         }
         let on_own_lines = slice(node.span.start..first.start).contains('\n');
+        // Behind a line comment nothing can be added on the same line.
         let mut text = if on_own_lines || frame.tail_is_line {
             let inner = match on_own_lines {
                 true => indent(self.text, last.start).to_string(),
@@ -221,17 +238,19 @@ impl Writer<'_> {
             self.lines(new, &inner)
         } else {
             let blank = if self.dress.spaced { " " } else { "" };
+            // With only one item there is no separator to follow yet.
             let like_the_last = slice(last.space..last.start);
             let blank = if items.len() < 2 || like_the_last.contains('\n') { blank } else { like_the_last };
             format!("{blank}{}", self.inline(new, blank))
         };
+        // A list with a trailing comma keeps having one.
         if has_comma {
             text.push(',');
         }
         patches.push((frame.tail..frame.tail, text));
     }
 
-    /// Each on a line of its own, with the line end before it.
+    /// Renders each item on a line of its own, with the line end before it.
     fn lines(&self, new: &[(Option<&str>, &Tree)], indent: &str) -> String {
         let line = |(key, value): &(Option<&str>, &Tree)| {
             let value = self.dress.lines(value, indent);
@@ -256,11 +275,13 @@ impl Writer<'_> {
         }
         let is_gone: Vec<bool> = (0..items.len()).map(|index| gone.contains(&index)).collect();
         let last_kept = is_gone.iter().rposition(|gone| !gone);
+        // Nothing is left, not even a comment: only the brackets stay.
         if last_kept.is_none() && !frame.has_comments {
             patches.push((node.span.start + 1..node.span.end - 1, String::new()));
             return Some(());
         }
         let mut index = 0;
+        // Adjacent items are removed together, so that the white space between them goes, too.
         while let Some(first) = items.get(index) {
             index += 1;
             if is_gone.get(index - 1) != Some(&true) {
@@ -269,7 +290,7 @@ impl Writer<'_> {
             let mut last = first;
             let end =
                 |index: usize, last: &Item| frame.commas.get(index).map_or(last.value.span.end, |at| at + 1);
-            // What stands behind it without a comment between them goes in one piece.
+            // Items that follow without a comment between them are removed in one piece.
             while let Some(next) = items.get(index).filter(|_| is_gone.get(index) == Some(&true)) {
                 let between = self.text.get(last.value.span.end..next.start).unwrap_or_default();
                 if !between.trim_start_matches(',').trim().is_empty() {
@@ -282,6 +303,7 @@ impl Writer<'_> {
             let piece = first.start..last.value.span.end;
             let (start, behind) = self.white_space(first, &piece, end, is_gone.get(index).copied());
             patches.push((start..piece.end, String::new()));
+            // The comma may be separated from the value by a comment, so that it is a patch of its own.
             if end > piece.end {
                 patches.push((end - 1..end, String::new()));
             }
@@ -289,7 +311,7 @@ impl Writer<'_> {
                 patches.push((end..end + behind, String::new()));
             }
         }
-        // The comma behind what is the last one now was there for what is gone.
+        // The comma behind the item that is now the last one belonged to what was removed.
         let had_comma = frame.commas.len() == items.len();
         if let Some(kept) = last_kept.filter(|kept| *kept + 1 < items.len() && !had_comma) {
             let comma = *frame.commas.get(kept)?;
@@ -298,8 +320,8 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// Where the white space begins that goes with a piece, and how much goes behind it. `item` is its first one; `next` says
-    /// whether the one behind it is gone as well.
+    /// Where the white space begins that is removed with a piece, and how much is removed behind it. `first_item` is
+    /// the first item of the piece; `next_is_removed` says whether the item behind it is removed as well.
     fn white_space(
         &self,
         item: &Item,
@@ -313,16 +335,17 @@ impl Writer<'_> {
         let behind = after.trim_start_matches([' ', '\t']);
         let blanks = after.len() - behind.len();
         let line_ends = behind.starts_with(['\r', '\n']);
-        // Lines that are empty stay.
+        // Empty lines before it stay: only the last line end is removed.
         let start = match before.rfind('\n') {
             Some(at) if slice(item.space..item.space + at).ends_with('\r') => item.space + at - 1,
             Some(at) => item.space + at,
             None => item.space,
         };
-        // The only line end behind a comment goes if another one takes its place.
+        // The only line end behind a comment may go if another one takes its place.
         let replaced = line_ends && next != Some(true) && end - piece.end <= 1;
         let needed = item.after_line && start == item.space && !replaced;
         let first_on_its_line = start == item.start && next == Some(false) && !line_ends;
+        // The four cases: the line end must stay with or without an item following on the same line, or it may go.
         match (needed, next) {
             (true, Some(false)) if !line_ends => (item.start, blanks),
             (true, _) => (item.start, 0),

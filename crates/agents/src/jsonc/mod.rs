@@ -1,16 +1,19 @@
-//! JSON as people keep it in settings files: with comments, trailing commas, a byte order mark, any indentation and line ends.
+//! JSON as users keep it in settings files: with comments, trailing commas, a byte order mark, any indentation and
+//! any line ends.
 //!
-//! [`read`] gives a tree that knows the bytes of every value; [`edit`] adds, takes out or exchanges values and leaves every
-//! other byte as it is. An edited text is read again, and is only given away if it says the old things and the change. Keys
-//! that stand twice are refused: readers disagree on which of them holds.
+//! [`read_document`] returns a tree that knows the bytes of every value; [`edit_document`] adds, removes or replaces
+//! values and leaves every other byte as it is. An edited text is read again, and it is only returned if it contains
+//! the old values and the change, and nothing else. Duplicate keys are refused: readers disagree on which of them
+//! counts.
 //!
-//! Ours, because no crate leaves all other bytes alone. `jsonc-parser` 0.34 (`cst`) was tried on the tests of this module: adding
-//! to an object that stands on one line spreads it over several, and taking the entry out again does not bring the line
-//! back; a comment before the closing bracket is moved; taking out an entry takes the comment behind it along; a byte order mark
-//! is refused; keys that stand twice, single quotes and missing commas pass.
+//! This is our own implementation because no crate leaves all other bytes alone. `jsonc-parser` 0.34 (`cst`) was
+//! tried on the tests of this module: adding to an object on one line spreads it over several lines, and removing the
+//! entry again does not restore the line; a comment before the closing bracket is moved; removing an entry also
+//! removes the comment behind it; a byte order mark is refused; duplicate keys, single quotes and missing commas are
+//! accepted.
 //!
-//! It does not know what the keys mean, writes no files, and does not make a text prettier. A list or object that an edit
-//! empties is `[]` or `{}` afterwards, unless there are comments in it.
+//! This module does not know what the keys mean, writes no files and does not reformat. A list or object that an edit
+//! empties becomes `[]` or `{}`, unless there are comments in it.
 
 mod change;
 mod read;
@@ -28,55 +31,56 @@ pub use render::pretty;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     pub root: Node,
-    /// The first thing in it that JSON itself does not have: many programs do not read such a file at all.
+    /// The first extension of JSON in the text. Many programs do not read such a file at all.
     pub loose: Option<Problem>,
 }
 
-/// One value, and the bytes it stands in.
+/// One value, and the bytes it occupies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     pub span: Range<usize>,
     pub kind: Kind,
 }
 
+/// The kind of a value, with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     Null,
     Flag(bool),
-    /// As it was written.
+    /// The number as it was written.
     Number(String),
     Text(String),
     List(Vec<Item>, Frame),
     Map(Vec<Item>, Frame),
 }
 
-/// What stands in a list or an object.
+/// An item of a list or a member of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Empty in a list.
+    /// The key; empty in a list.
     pub key: String,
-    /// Where it begins, with its key.
+    /// Where the item begins, including its key.
     pub start: usize,
     pub value: Node,
     /// Where the white space before it begins.
     space: usize,
-    /// Right before that white space a comment ends that needs its line end.
+    /// Whether a line comment ends right before that white space, so that its line end must stay.
     after_line: bool,
 }
 
-/// What stands around the items.
+/// What surrounds the items of a list or object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// One behind each item; the last item may have none.
+    /// The offsets of the commas, one behind each item; the last item may have none.
     commas: Vec<usize>,
     /// Where the last thing before the closing bracket ends.
     tail: usize,
-    /// That thing needs its line end.
+    /// Whether that thing is a line comment, so that its line end must stay.
     tail_is_line: bool,
     has_comments: bool,
 }
 
-/// What a value says, without where it stands. Objects keep their order.
+/// The content of a value, without its place in the text. Objects keep their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tree {
     Null,
@@ -87,7 +91,7 @@ pub enum Tree {
     Map(Vec<(String, Tree)>),
 }
 
-/// What is wrong, and where.
+/// What is wrong in a text, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub line: usize,
@@ -102,7 +106,7 @@ impl fmt::Display for Problem {
 }
 
 impl Node {
-    /// The items of a list or an object; a plain value has none.
+    /// The items of a list or an object; a scalar has none.
     pub fn items(&self) -> &[Item] {
         match &self.kind {
             Kind::List(items, _) | Kind::Map(items, _) => items,
@@ -159,12 +163,12 @@ impl Tree {
     }
 }
 
-/// The line and column of a byte, both from 1; columns are characters.
+/// The line and column of a byte, both counted from 1. Columns are characters.
 pub fn place(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    // A byte order mark is no column that an editor shows.
+    // Editors do not show a byte order mark as a column.
     let mark = usize::from(line == 1 && text.starts_with('\u{feff}') && column > 1);
     (line, column - mark)
 }

@@ -1,14 +1,16 @@
-//! From text to tree.
+//! Reads a text into a tree.
 
 use std::collections::HashSet;
 
 use super::{Document, Frame, Item, Kind, Node, Problem, place};
 
-/// Deeper than any settings; a text of brackets alone must not exhaust the stack.
+/// Deeper than any settings file. A text of nothing but brackets must not exhaust the stack.
 const DEEPEST: usize = 128;
 
+/// Reads a text with one value and nothing else but comments.
 pub fn read(text: &str) -> Result<Document, Problem> {
     let mut reader = Reader { text, at: 0, loose: None };
+    // The mark is skipped here but stays in the text, so that all offsets are those of the file.
     if text.starts_with('\u{feff}') {
         reader.at = '\u{feff}'.len_utf8();
     }
@@ -27,12 +29,12 @@ struct Reader<'a> {
     loose: Option<(usize, &'static str)>,
 }
 
-/// Where, and what is wrong there.
+/// The byte offset of an error, and its description.
 type Slip = (usize, String);
 
-/// What stands between two things of a text.
+/// The white space and comments between two tokens.
 struct Between {
-    /// Where the last comment ends; else where it all begins.
+    /// Where the last comment ends, or where the span begins if there is none.
     space: usize,
     after_line: bool,
     has_comments: bool,
@@ -60,6 +62,7 @@ impl Reader<'_> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
+    /// Remembers the first extension of JSON; later ones are of no interest.
     fn note(&mut self, at: usize, what: &'static str) {
         self.loose.get_or_insert((at, what));
     }
@@ -77,7 +80,7 @@ impl Reader<'_> {
             }
             let rest = self.rest();
             let length = if rest.starts_with("//") {
-                // The line end is white space, so that it can be told from the comment.
+                // The line end counts as white space, so that an edit can tell it from the comment.
                 let line = rest.split('\n').next().unwrap_or_default();
                 line.strip_suffix('\r').unwrap_or(line).len()
             } else if rest.starts_with("/*") {
@@ -88,6 +91,7 @@ impl Reader<'_> {
             } else {
                 return Ok(between);
             };
+            // Only the last comment matters: it decides whether the following line end may be removed.
             between.after_line = rest.starts_with("//");
             between.has_comments = true;
             self.note(self.at, "a comment");
@@ -99,6 +103,7 @@ impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Node, Slip> {
         let start = self.at;
         let kind = match self.peek() {
+            // The byte alone decides the kind of the value: JSON needs no further lookahead.
             Some(b'{') => self.items(b'}', depth).map(|(items, frame)| Kind::Map(items, frame))?,
             Some(b'[') => self.items(b']', depth).map(|(items, frame)| Kind::List(items, frame))?,
             Some(b'"') => Kind::Text(self.quoted()?),
@@ -110,7 +115,7 @@ impl Reader<'_> {
         Ok(Node { span: start..self.at, kind })
     }
 
-    /// The inside of a list or an object, with its brackets.
+    /// Reads the inside of a list or an object, with its brackets.
     fn items(&mut self, close: u8, depth: usize) -> Result<(Vec<Item>, Frame), Slip> {
         if depth >= DEEPEST {
             return self.wrong(format!("there are more than {DEEPEST} brackets in one another"));
@@ -123,11 +128,14 @@ impl Reader<'_> {
         loop {
             let between = self.between()?;
             frame.has_comments |= between.has_comments;
+            // The tail is updated before every token. At the closing bracket it is what follows the last item.
             frame.tail = between.space;
             frame.tail_is_line = between.after_line;
+            // As many commas as items: either nothing was read yet, or the last item has its comma.
             let has_comma = frame.commas.len() == items.len();
             match self.peek() {
                 Some(byte) if byte == close => {
+                    // A trailing comma is an extension of JSON.
                     if let Some(comma) = frame.commas.last().filter(|_| has_comma && !items.is_empty()) {
                         self.note(*comma, "a comma before a closing bracket");
                     }
@@ -135,6 +143,7 @@ impl Reader<'_> {
                     return Ok((items, frame));
                 }
                 None => {
+                    // The opening bracket is the place that helps the user; the end of the file does not.
                     let bracket = if close == b'}' { "{" } else { "[" };
                     return Err((open, format!("this {bracket} is not closed")));
                 }
@@ -146,6 +155,7 @@ impl Reader<'_> {
                 Some(_) => {
                     let item = self.item(close == b'}', &between, depth)?;
                     frame.has_comments |= item.1;
+                    // Readers disagree on which of two equal keys counts, so that any edit could have no effect.
                     if close == b'}' && !known.insert(item.0.key.clone()) {
                         return Err((item.0.start, format!("`{}` stands here twice", item.0.key)));
                     }
@@ -155,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One item, and whether there are comments between its key and its value.
+    /// Reads one item, and returns whether there are comments between its key and its value.
     fn item(&mut self, keyed: bool, before: &Between, depth: usize) -> Result<(Item, bool), Slip> {
         let start = self.at;
         let (mut key, mut commented) = (String::new(), false);
@@ -184,6 +194,7 @@ impl Reader<'_> {
             "null" => Kind::Null,
             "true" => Kind::Flag(true),
             "false" => Kind::Flag(false),
+            // The usual mistake is a text without quotes.
             other => return self.wrong(format!("`{other}` is no value; texts stand in quotes")),
         };
         self.at += word.len();
@@ -195,6 +206,7 @@ impl Reader<'_> {
         self.skip(b'-');
         let whole = self.digits();
         let zeros = self.text.get(start..self.at).unwrap_or_default().trim_start_matches('-');
+        // A leading zero is only allowed if it is the only digit.
         let mut good = whole > 0 && (whole == 1 || !zeros.starts_with('0'));
         if self.skip(b'.') {
             good &= self.digits() > 0;
@@ -223,12 +235,14 @@ impl Reader<'_> {
         self.at - start
     }
 
+    /// Reads a text, including its quotes. Errors point to the opening quote.
     fn quoted(&mut self) -> Result<String, Slip> {
         let open = self.at;
         self.at += 1;
         let mut out = String::new();
         loop {
             let rest = self.rest();
+            // Everything up to the next special byte is copied at once.
             let plain = rest.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ');
             let Some(plain) = plain else { return Err((open, "this text is not closed".into())) };
             out.push_str(rest.get(..plain).unwrap_or_default());
@@ -262,10 +276,11 @@ impl Reader<'_> {
         })
     }
 
-    /// `\u` and four digits, or two of them for one character.
+    /// Reads `\u` with four digits, or two of them for one character.
     fn unicode(&mut self, start: usize) -> Result<char, Slip> {
         let wrong = || (start, "this escape is no character".to_string());
         let first = self.hexadecimal().ok_or_else(wrong)?;
+        // Not a high surrogate: the escape stands for itself. A lone low surrogate is refused by `from_u32`.
         if !(0xD800..0xDC00).contains(&first) {
             return char::from_u32(first).ok_or_else(wrong);
         }
@@ -279,6 +294,7 @@ impl Reader<'_> {
 
     fn hexadecimal(&mut self) -> Option<u32> {
         let digits = self.text.get(self.at..self.at + 4)?;
+        // `from_str_radix` would also accept a sign.
         let good = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         self.at += 4;
         u32::from_str_radix(digits, 16).ok().filter(|_| good)

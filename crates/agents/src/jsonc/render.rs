@@ -1,19 +1,19 @@
-//! From what a value says to text, in the dress of its surroundings.
+//! Renders values as text in the style of their surroundings.
 
 use super::Tree;
 
-/// How a text is written.
+/// How a text is laid out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dress {
-    /// One step inwards.
+    /// One level of indentation.
     pub unit: String,
     pub line_end: &'static str,
-    /// A blank behind colons and commas.
+    /// Whether colons and commas are followed by a blank.
     pub spaced: bool,
 }
 
 impl Dress {
-    /// Every item on its own line; `indent` is that of the line on which the value begins.
+    /// Renders every item on its own line. `base_indent` is the indentation of the line on which the value begins.
     pub fn lines(&self, value: &Tree, indent: &str) -> String {
         let inner = format!("{indent}{}", self.unit);
         let (brackets, items): ([char; 2], Vec<String>) = match value {
@@ -25,6 +25,7 @@ impl Dress {
             plain => return self.inline(plain),
         };
         let [open, close] = brackets;
+        // Empty brackets stay on one line.
         if items.is_empty() {
             return format!("{open}{close}");
         }
@@ -32,7 +33,7 @@ impl Dress {
         format!("{open}{line}{}{}{indent}{close}", items.join(&format!(",{line}")), self.line_end)
     }
 
-    /// On one line.
+    /// Renders the value on one line.
     pub fn inline(&self, value: &Tree) -> String {
         let comma = if self.spaced { ", " } else { "," };
         match value {
@@ -51,13 +52,14 @@ impl Dress {
         }
     }
 
+    /// Renders a key and its value, which is already rendered.
     pub fn keyed(&self, key: &str, value: &str) -> String {
         let colon = if self.spaced { ": " } else { ":" };
         format!("{}{colon}{value}", quoted(key))
     }
 }
 
-/// As a file of its own would have it, without the last line end.
+/// Renders a file of its own, without the final line end.
 pub fn pretty(value: &Tree) -> String {
     Dress { unit: "  ".into(), line_end: "\n", spaced: true }.lines(value, "")
 }
@@ -72,6 +74,7 @@ fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
+            // The other control characters have no short escape.
             c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }

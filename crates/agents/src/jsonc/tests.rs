@@ -167,7 +167,7 @@ fn trees() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Writes a tree as a careless person would: anything may stand anywhere.
+/// Writes a value as a careless user would: with white space and comments anywhere.
 struct Hand<'a> {
     dice: std::iter::Cycle<std::slice::Iter<'a, u8>>,
     out: String,
@@ -218,7 +218,7 @@ fn texts() -> impl Strategy<Value = (Tree, String)> {
     })
 }
 
-/// The ways to every list and object.
+/// The paths to every list and object.
 fn containers(node: &Node) -> Vec<Vec<Step>> {
     if !node.is_list() && !node.is_map() {
         return Vec::new();
@@ -304,7 +304,7 @@ proptest! {
         let way = which.get(&ways);
         let gone: Vec<usize> =
             (0..find(&root, way).items().len()).filter(|index| mask & (1 << index) != 0).collect();
-        // A comment between a key and its value goes with them.
+        // A comment between a key and its value is removed with them.
         match edit(&text, &[change(way, What::Remove(gone))]) {
             Ok(less) => prop_assert!(is_part(&less, &text), "{}", less),
             Err(refusal) => prop_assert!(false, "{refusal:?}: {text}"),

@@ -1,26 +1,28 @@
-//! The words that times are said in.
+//! Parses the words in which clients give times.
 
 use jiff::civil::Weekday;
 
-/// Lower case, without the punctuation that parts or ends words.
+/// Splits a message into lowercase words without the punctuation around them.
 pub(super) fn tokens(message: &str) -> Vec<String> {
     let parted = |c: char| c.is_whitespace() || "\"'(),;|·[]{}<>=".contains(c);
+    // Inner dots and colons stay: `1.5s`, `18:00` and `a.m.` are single tokens.
     let words = message.split(parted).map(|word| word.trim_matches(['.', ':', '!', '?', '`', '*']));
     words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
-/// Digits and nothing else.
+/// Parses a number that consists of digits only: `parse` alone would also accept a sign.
 pub(super) fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }
 
-/// Seconds. Without a unit, a first number alone is seconds.
+/// Parses a duration in seconds. A single number without a unit counts as seconds.
 pub(super) fn duration(rest: &[String]) -> Option<f64> {
     let mut seconds: Option<f64> = None;
     let mut tokens = rest.iter().map(String::as_str).peekable();
     while let Some(token) = tokens.next() {
         if matches!(token, "about" | "approximately" | "another" | "~")
+            // "and" only joins two parts; at the start it would be another sentence.
             || (token == "and" && seconds.is_some())
         {
             continue;
@@ -34,7 +36,7 @@ pub(super) fn duration(rest: &[String]) -> Option<f64> {
                 tokens.next();
                 amount * unit
             }
-            // A time of day, or the number of something else.
+            // A number without a unit is a time of day or counts something else, so the duration ends before it.
             (Some(_), None)
                 if tokens.peek().is_some() || seconds.is_some() || matches!(token, "a" | "an" | "one") =>
             {
@@ -51,13 +53,14 @@ pub(super) fn duration(rest: &[String]) -> Option<f64> {
     seconds
 }
 
+/// Parses a decimal number without sign or exponent.
 fn amount(digits: &str) -> Option<f64> {
     let plain = digits.starts_with(|c: char| c.is_ascii_digit())
         && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     if plain { digits.parse().ok() } else { None }
 }
 
-/// `1h5m`, `1.5s`, `20min`.
+/// Parses `1h5m`, `1.5s` or `20min`.
 fn glued(token: &str) -> Option<f64> {
     let mut rest = token;
     let mut seconds = 0.0;
@@ -83,7 +86,7 @@ fn unit(word: &str) -> Option<f64> {
     })
 }
 
-/// The whole name, or its beginning as people shorten it.
+/// Whether a word is a name or the beginning of it. Three letters are the shortest abbreviation in use.
 fn begins(word: &str, name: &str) -> bool {
     word.len() >= 3 && name.starts_with(word)
 }
@@ -121,8 +124,9 @@ pub(super) fn month(word: &str) -> Option<i8> {
     i8::try_from(at + 1).ok()
 }
 
-/// Hours from UTC of the abbreviations that clients use, and of `UTC+2`.
+/// The offset from UTC in hours, of the abbreviations that clients use and of `UTC+2`.
 pub(super) fn abbreviated_zone(word: &str) -> Option<i8> {
+    // A bare `utc` has no suffix and falls through to the table.
     let from_utc = word.strip_prefix("utc").or_else(|| word.strip_prefix("gmt")).unwrap_or_default();
     if let Some(hours) = from_utc.strip_prefix(['+', '-']) {
         let hours: i8 = number(hours).filter(|hours| *hours <= 14)?;

@@ -1,19 +1,20 @@
-//! What a prompt says of a code change beside its diff: which files, what is not shown, what it has to meet.
+//! Describes a code change in addition to its diff: which files it has, what is not shown, and what it has to meet.
 
 use tribunal_core::{level::Role, subject::Change};
 
 use super::line;
 
-/// Of names of files, and of what was left out, so many bytes each; the diff has the names, too.
+/// The most bytes for the names of files, and for what was left out; the diff has all the names anyway.
 const MOST_NAMES: usize = 240;
 
-/// For every agent of the same kind the same.
+/// Describes a change, in the same words for every agent of the same kind.
 pub(super) fn about(change: &Change, role: Role) -> String {
     let files = change.files.iter().map(|file| match &file.from {
         Some(from) => format!("`{}` (was `{}`)", line(&file.path), line(from)),
         None => format!("`{}`", line(&file.path)),
     });
     let mut out = format!("\nIts files: {}.", listed(files.collect(), ", "));
+    // What cannot be reviewed is named, so that its absence is not taken for a finding.
     if !change.left_out.is_empty() {
         let left_out = change.left_out.iter().map(|one| line(one)).collect();
         out.push_str(&format!("\nIt also changes what nobody can review here: {}.", listed(left_out, "; ")));
@@ -31,10 +32,11 @@ fn how(role: Role) -> &'static str {
     }
 }
 
-/// The first names, and how many more there are.
+/// Joins the first names, and says how many more there are.
 fn listed(names: Vec<String>, between: &str) -> String {
     let mut out = String::new();
     for (index, name) in names.iter().enumerate() {
+        // The first name is always shown, however long it is.
         if index > 0 && out.len() + name.len() > MOST_NAMES {
             return format!("{out} and {} more", names.len() - index);
         }
@@ -46,16 +48,17 @@ fn listed(names: Vec<String>, between: &str) -> String {
     out
 }
 
-/// Acceptance criteria by number, the lines after a criterion's first under it.
+/// Numbers the acceptance criteria, with the further lines of each one indented below it.
 pub(super) fn numbered(criteria: &[String]) -> String {
     let mut out = String::new();
     for (index, criterion) in criteria.iter().enumerate() {
+        // The indentation keeps a criterion of several lines in its item of the Markdown list.
         out.push_str(&format!("{}. {}\n", index + 1, criterion.trim().replace('\n', "\n   ")));
     }
     out
 }
 
-/// What this turn asks of a reviewer where there are criteria.
+/// What a reviewer is asked to do with the criteria, if there are any.
 pub(super) fn criteria_task(role: Role, count: usize) -> Option<String> {
     let first = "The acceptance criteria are numbered above";
     match role {

@@ -1,10 +1,11 @@
-//! Briefs as prompts: what all reviewers of a panel share first, then the seat's own task.
+//! Renders task briefs as prompts: first what all reviewers of a panel share, then the task of each one.
 //!
-//! One template a role (`templates/`), which a project may replace by one of its own. Text from the subject and from other
-//! agents is untrusted: it stands in [marked blocks](blocks), and the prompt says that blocks are material. Beside the
-//! subject, the findings and a person's own template a prompt has at most [`MOST_BYTES`].
+//! There is one template for each role (`templates/`), which a project can replace by its own. Text from the subject
+//! and from other agents is untrusted: it is put into [marked blocks](marked_blocks), and the prompt says that blocks
+//! are material. Apart from the subject, the findings and a custom template, a prompt has at most
+//! [`MAX_PROMPT_BYTES`].
 //!
-//! No files are read here: `runner` hands a project's template in.
+//! No files are read here: `runner` hands in the template of a project.
 
 pub(crate) mod blocks;
 mod change;
@@ -24,21 +25,21 @@ use blocks::Blocks;
 pub use template::{MOST_BYTES as MOST_TEMPLATE_BYTES, TemplateError};
 use template::{Values, fill, uses};
 
-/// Opens the block a scripted agent reads its assigned findings from.
+/// The name of the block from which a scripted agent reads its assigned findings.
 pub const ASSIGNED: &str = "assigned findings";
-/// Opens the block of a challenger's findings.
+/// The name of the block with a challenger's findings.
 pub const DISPUTED: &str = "disputed findings";
-/// What a prompt has at most beside the subject, the findings and a person's template.
+/// The most bytes of a prompt, apart from the subject, the findings and a custom template.
 pub const MOST_BYTES: usize = 4096;
-/// A value that is neither of them is cut here.
+/// The most bytes of a value that is neither the subject nor the findings.
 const MOST_VALUE_BYTES: usize = 10 * 1024;
 
-/// What an agent is shown of the world, beside its brief.
+/// What an agent is shown in addition to its brief.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Material<'a> {
-    /// The subject as it stands in the agent's working folder; of a change, its unified diff.
+    /// The subject as it is in the agent's workspace; for a change, its unified diff.
     pub text: &'a str,
-    /// What the subject has to meet, one criterion each.
+    /// The acceptance criteria that the subject has to meet.
     pub criteria: &'a [String],
 }
 
@@ -54,7 +55,7 @@ impl<'a> From<&'a String> for Material<'a> {
     }
 }
 
-/// The whole prompt. `template` is the project's own one for this role, if it has one.
+/// Renders the whole prompt. `template` is the project's own template for this role, if it has one.
 pub fn render<'a>(
     brief: &Brief,
     material: impl Into<Material<'a>>,
@@ -64,6 +65,7 @@ pub fn render<'a>(
     let text = material.text;
     let (values, excepted) = values(brief, material)?;
     let template = template.unwrap_or_else(|| built_in(brief.role));
+    // A custom template is checked before it is filled: a prompt without its form could never be answered.
     for (part, what) in needed(brief.role) {
         if !uses(template, part) {
             return Err(TemplateError::Missing { part, what });
@@ -71,8 +73,9 @@ pub fn render<'a>(
     }
     let mut values = values;
     let mut filled = fill(template, &values)?;
-    // What came of earlier tries gets the room that is left, and what earlier reviews taught the room after that.
+    // Earlier tries get the room that is left, and lessons of earlier reviews the room after that.
     let parts: [(&str, FillIn); 2] = [("context", context), ("memory", memory)];
+    // Each of these values depends on how long the prompt is without it, so that the template is filled again.
     for (name, part) in parts {
         let room = MOST_BYTES.saturating_sub(filled.len().saturating_sub(excepted));
         let value = if uses(template, name) { part(brief, text, room) } else { String::new() };
@@ -84,17 +87,18 @@ pub fn render<'a>(
     Ok(filled)
 }
 
-/// What is said in a talk that the agent still remembers: what was wrong with its answer, and the form once more.
+/// Renders a follow-up in a session that the agent still remembers: what was wrong with its answer, and the form once
+/// more.
 pub fn follow_up(brief: &Brief) -> Result<String, TemplateError> {
     let (values, _) = values(brief, Material::default())?;
     let value = |name: &str| values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value);
     Ok(format!("{}\n\n{}\n", value("task").trim(), value("form").trim()))
 }
 
-/// A value for a brief and its text, within a room in bytes.
+/// Renders a value for a brief and its subject, within a number of bytes.
 type FillIn = fn(&Brief, &str, usize) -> String;
 
-/// Whether a project's template for a role can be used: before anything is started.
+/// Whether a project's template for a role can be used. This is checked before anything is started.
 pub fn check(role: Role, template: &str) -> Result<(), TemplateError> {
     let subject = tribunal_core::subject::Subject::at("subject.md", None);
     render(&Brief::new(role, subject, 1), "", Some(template)).map(drop)
@@ -117,7 +121,7 @@ fn built_in(role: Role) -> &'static str {
     }
 }
 
-/// What no template may leave out, and why.
+/// The values that no template may leave out, and why.
 fn needed(role: Role) -> Vec<(&'static str, &'static str)> {
     let mut parts = vec![
         ("subject", "the text under review"),
@@ -130,7 +134,7 @@ fn needed(role: Role) -> Vec<(&'static str, &'static str)> {
     parts
 }
 
-/// All values by name, and how many bytes of them are subject and findings.
+/// Collects all values by name, and counts how many bytes of them are subject and findings.
 fn values(brief: &Brief, material: Material<'_>) -> Result<(Values, usize), TemplateError> {
     let text = material.text;
     let criteria = change::numbered(material.criteria);
@@ -138,12 +142,13 @@ fn values(brief: &Brief, material: Material<'_>) -> Result<(Values, usize), Temp
     let fixed = brief.fixed.join("\n");
     let assigned = if brief.assigned.is_empty() { String::new() } else { json(&brief.assigned) };
     let disputed = if brief.disputed.is_empty() { String::new() } else { json(&brief.disputed) };
+    // The marks must occur in none of the texts, so that all of them have to be known first.
     let blocks = Blocks::new(vec![text, &criteria, &known, &fixed, &assigned, &disputed]);
     let block = |name: &str, text: &str| {
         if text.is_empty() { String::new() } else { format!("\n{}", blocks.block(name, text)) }
     };
     let name = brief.subject.path().map_or_else(|| brief.subject.title(), String::from);
-    // Criteria belong to the subject: a project's own template that shows the one shows the other.
+    // Criteria belong to the subject: a custom template that shows the subject shows them as well.
     let subject = format!("\n{}", blocks.block(&format!("subject {}", fold_line(&name)), text))
         + &block("acceptance criteria", &criteria);
     let blocks = [
@@ -155,6 +160,7 @@ fn values(brief: &Brief, material: Material<'_>) -> Result<(Values, usize), Temp
     let excepted =
         [text, &criteria, &known, &fixed, &assigned, &disputed].iter().map(|text| text.len()).sum();
     let (rules, form) = shared(brief);
+    // Without a plan of its own, a role gets the default one for the length of the text.
     let plan = match &brief.plan {
         Plan::Plain => Plan::for_role(brief.role, text),
         picked => picked.clone(),
@@ -165,6 +171,7 @@ fn values(brief: &Brief, material: Material<'_>) -> Result<(Values, usize), Temp
         ("own_files", own_files(brief)),
         ("form", form.trim_end().to_string()),
         ("about", about(brief)),
+        // Both are filled in last, with the room that the other values leave.
         ("memory", String::new()),
         ("context", String::new()),
         ("personas", personas),
@@ -172,6 +179,7 @@ fn values(brief: &Brief, material: Material<'_>) -> Result<(Values, usize), Temp
         ("methods", methods),
         ("task", task(brief, material.criteria.len())),
     ];
+    // Only these values are capped; the blocks are added afterwards and stay complete.
     values.iter_mut().for_each(|(_, value)| *value = capped(value));
     values.extend(blocks);
     match values.iter().find(|(_, value)| value.contains('\0')) {
@@ -184,6 +192,7 @@ fn capped(value: &str) -> String {
     if value.len() <= MOST_VALUE_BYTES {
         return value.to_string();
     }
+    // A cut in the middle of a character would panic.
     let mut end = MOST_VALUE_BYTES;
     while !value.is_char_boundary(end) {
         end -= 1;
@@ -191,7 +200,7 @@ fn capped(value: &str) -> String {
     format!("{} … ({} bytes were cut)", &value[..end], value.len() - end)
 }
 
-/// A line of somebody's words: no line breaks, and no braces that a template would read.
+/// A single line of foreign text: without line breaks, and without braces that a template would interpret.
 fn line(text: &str) -> String {
     fold_line(text).replace("{{", "{ {").replace("}}", "} }")
 }
@@ -200,7 +209,7 @@ fn json<T: serde::Serialize>(value: &[T]) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Who the agent is, and the form it answers in.
+/// The rules for a role and the form in which it answers.
 fn shared(brief: &Brief) -> (&'static str, &'static str) {
     match brief.role {
         Role::Fixer => (
@@ -232,7 +241,7 @@ fn own_files(brief: &Brief) -> String {
     out
 }
 
-/// The same for every reviewer of a panel.
+/// Describes the subject, in the same words for every reviewer of a panel.
 fn about(brief: &Brief) -> String {
     let mut out = format!("Subject: {}. Round {}.", line(&brief.subject.title()), brief.round);
     if let Some(section) = brief.subject.section() {
@@ -248,15 +257,17 @@ fn about(brief: &Brief) -> String {
     out
 }
 
-/// What this turn asks for.
+/// Describes what this turn asks for.
 fn task(brief: &Brief, criteria: usize) -> String {
     let mut out = String::new();
+    // Without criteria there is nothing to go through, also for the roles that would be asked to.
     if let Some(asked) = change::criteria_task(brief.role, criteria).filter(|_| criteria > 0) {
         out.push_str(&asked);
         out.push('\n');
     }
     match brief.role {
         Role::Fixer | Role::Challenger => {}
+        // Adversarial reviewers are told the usual range in addition to the minimum.
         Role::Adversarial if brief.required > 0 => {
             let most = brief.required.max(5) * 2;
             let _ = writeln!(
@@ -273,6 +284,7 @@ fn task(brief: &Brief, criteria: usize) -> String {
                 brief.required
             );
         }
+        // No findings are required any more: the run only has to show that the fixes hold.
         _ => {
             out.push_str("This is a repeated look: what is known need not be raised again, unless its fix did not hold or made\n");
             out.push_str("something worse. Raising nothing new is a good answer.\n");
@@ -282,6 +294,7 @@ fn task(brief: &Brief, criteria: usize) -> String {
         out.push_str("A person adds:\n");
         brief.said.iter().for_each(|said| out.push_str(&format!("- {}\n", line(said))));
     }
+    // The correction comes last, because it is what this turn is about.
     if !brief.correction.is_empty() {
         let _ = writeln!(out, "Your last answer was not accepted: {}", cut(&line(&brief.correction), 500));
     }
@@ -320,16 +333,17 @@ fn asks(method: Method) -> &'static str {
     }
 }
 
-/// The marks of a block with its name.
+/// The length of a block's marks with its name.
 const AROUND: usize = 160;
 
-/// What came of earlier tries, shortened to the room there is: a character has up to four bytes.
+/// Renders the state of the run and earlier tries, shortened to the room there is. A character has up to four bytes.
 fn context(brief: &Brief, text: &str, room: usize) -> String {
     let room = room.saturating_sub(AROUND);
-    // Where the run stands is said whatever room there is; it is short, and ours.
+    // The state of the run is always given, regardless of the room: it is short and written by us.
     let least = brief.surroundings.context.stable.chars().count().min(400);
     let room = room.max(least * 4);
     let mut most = room.min(tribunal_core::context::MOST_CHARS);
+    // The limit is in characters and the room in bytes, so that a text of wide characters takes several attempts.
     while most > 0 {
         let told = brief.surroundings.context.render(most);
         match told.len() {
@@ -343,11 +357,12 @@ fn context(brief: &Brief, text: &str, room: usize) -> String {
     String::new()
 }
 
-/// As many lines as there is room for, the first ones first.
+/// Renders as many lessons of earlier reviews as there is room for, the first ones first.
 fn memory(brief: &Brief, text: &str, room: usize) -> String {
     let mut kept = String::new();
     for taught in &brief.surroundings.memory {
         let taught = fold_line(taught);
+        // Three bytes for the dash, the blank and the line end.
         if kept.len() + taught.len() + 3 + AROUND > room {
             break;
         }
@@ -359,12 +374,12 @@ fn memory(brief: &Brief, text: &str, room: usize) -> String {
     format!("\n{}", Blocks::new(vec![text, &kept]).block("what earlier reviews taught", &kept))
 }
 
-/// Reads the assigned findings back out of a prompt: what a scripted fixer does.
+/// Reads the assigned findings back out of a prompt, which is what a scripted fixer does.
 pub fn read_assigned(prompt: &str) -> Vec<Assigned> {
     read_back(prompt, ASSIGNED)
 }
 
-/// What a scripted challenger does.
+/// Reads the disputed findings back out of a prompt, which is what a scripted challenger does.
 pub fn read_disputed(prompt: &str) -> Vec<Disputed> {
     read_back(prompt, DISPUTED)
 }
@@ -430,7 +445,7 @@ mod tests {
 
     #[test]
     fn beside_the_material_a_prompt_is_under_four_kilobytes() {
-        // Long enough for five personas and five methods.
+        // The text is long enough for five personas and five methods.
         let text = "x".repeat(10_000);
         for role in Role::ALL {
             let mut brief = brief(role);

@@ -1,7 +1,7 @@
-//! The templates' little language: `{{name}}`, and nothing else.
+//! The templates' small language: `{{name}}` and nothing else.
 //!
-//! Values are put in once and never read again, so no value can name another. No conditions and no loops: what depends
-//! on the brief is worded in [`super`], templates say where it stands.
+//! Values are inserted once and never read again, so that no value can refer to another. There are no conditions and
+//! no loops: what depends on the brief is worded in [`super`], and templates only say where it goes.
 
 use thiserror::Error;
 
@@ -20,19 +20,20 @@ pub enum TemplateError {
     TooLong { bytes: usize, most: usize },
 }
 
-/// A template is at most so long.
+/// The most bytes of a template.
 pub const MOST_BYTES: usize = 64 * 1024;
 
-/// Names with their values, in the order in which people should read them.
+/// The values by name, in the order in which errors list them.
 pub(super) type Values = Vec<(&'static str, String)>;
 
-/// A part of a line.
+/// A part of a template line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part<'t> {
     Text(&'t str),
     Value(&'t str),
 }
 
+/// Splits a line into plain text and names of values.
 fn parts(line: &str, number: usize) -> Result<Vec<Part<'_>>, TemplateError> {
     let mut parts = Vec::new();
     let mut rest = line;
@@ -41,6 +42,7 @@ fn parts(line: &str, number: usize) -> Result<Vec<Part<'_>>, TemplateError> {
         let inner = &rest[at + 2..];
         let end = inner.find("}}").ok_or(TemplateError::Unclosed { line: number })?;
         let name = inner[..end].trim();
+        // Anything but a plain name is a mistake: there are no expressions.
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             return Err(TemplateError::Unclosed { line: number });
         }
@@ -51,7 +53,7 @@ fn parts(line: &str, number: usize) -> Result<Vec<Part<'_>>, TemplateError> {
     Ok(parts)
 }
 
-/// The template with its values. A line that held nothing but empty values is gone.
+/// Fills a template with its values. A line that held nothing but empty values is dropped.
 pub(super) fn fill(template: &str, values: &Values) -> Result<String, TemplateError> {
     if template.len() > MOST_BYTES {
         return Err(TemplateError::TooLong { bytes: template.len(), most: MOST_BYTES });
@@ -63,6 +65,7 @@ pub(super) fn fill(template: &str, values: &Values) -> Result<String, TemplateEr
     for (index, line) in template.split_inclusive('\n').enumerate() {
         let mut filled = String::new();
         let mut empty = false;
+        // A value may span several lines; it is inserted as it is and not searched for further names.
         for part in parts(line, index + 1)? {
             match part {
                 Part::Text(text) => filled.push_str(text),
@@ -74,6 +77,7 @@ pub(super) fn fill(template: &str, values: &Values) -> Result<String, TemplateEr
                 }
             }
         }
+        // A blank line of the template itself stays; only one that an empty value left behind goes.
         if !(empty && filled.trim().is_empty()) {
             out.push_str(&filled);
         }

@@ -1,7 +1,8 @@
-//! The `replay` driver: an agent that plays a script, in a real process, in the working folder it is given.
+//! The `replay` driver: an agent that plays a script, in a real process and in the workspace it is given.
 //!
-//! [`script`] is what people write, [`play`] what happens; the program around it (`tribunal play-script`, and the test kit's
-//! `scripted-agent`) only hands in its input and output. Nothing here is a model; whoever shows its output says so.
+//! [`script`] is the format that users write, [`player`] plays it. The programs around it (`tribunal play-script`,
+//! and the test kit's `scripted-agent`) only connect input and output. No model is involved, and reports that show
+//! such output say so.
 
 mod play;
 mod script;
@@ -21,10 +22,10 @@ use crate::driver::{
 
 /// The hidden subcommand of our own program that plays a script.
 pub const COMMAND: &str = "play-script";
-/// `1`: the script's waits are waited.
+/// Set to `1` if the script's waits are really waited.
 pub const PACED_VARIABLE: &str = "TRIBUNAL_PACED";
 
-/// One line of a scripted agent's output in the form that the `replay` driver reads.
+/// One line of a scripted agent's output, in the form that the `replay` driver reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line {
@@ -33,7 +34,7 @@ pub enum Line {
     Usage { usage: Usage },
 }
 
-/// Our own program plays it.
+/// Builds the launch of our own program, which plays the script.
 pub(crate) fn launch(script: &str, paced: bool, order: Order<'_>, at: &Whereabouts) -> Launch {
     Launch {
         program: at.own_program.clone().into_os_string(),
@@ -44,11 +45,12 @@ pub(crate) fn launch(script: &str, paced: bool, order: Order<'_>, at: &Whereabou
     }
 }
 
-/// Lines that cannot be read are text: an agent may print anything.
+/// Decodes the output. Lines of another form are text: an agent may print anything.
 pub fn decode(stdout: &str) -> Decoded {
     let mut decoded = Decoded::default();
     for line in stdout.lines() {
         match serde_json::from_str::<Line>(line) {
+            // Progress was shown while the agent ran and is no part of the answer.
             Ok(Line::Progress { .. }) => {}
             Ok(Line::Text { text }) => push_line(&mut decoded.text, &text),
             Ok(Line::Usage { usage }) => decoded.usage = usage,

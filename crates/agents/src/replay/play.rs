@@ -1,4 +1,4 @@
-//! Playing a script's part: prints, edits, waits, exits.
+//! Plays one task of a script: prints, edits, waits, exits.
 
 use std::{
     fs,
@@ -16,13 +16,13 @@ use crate::prompt::{read_assigned, read_disputed};
 /// How the answer is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// JSON lines, for the `replay` driver.
+    /// As JSON lines, for the `replay` driver.
     Lines,
-    /// Plain text, as any command would.
+    /// As plain text, like any other command.
     Plain,
 }
 
-/// Where a part is played.
+/// Everything that playing a task needs from the outside.
 pub struct Stage<'a> {
     pub task: &'a str,
     pub prompt: &'a str,
@@ -31,7 +31,7 @@ pub struct Stage<'a> {
     pub form: Form,
     pub out: &'a mut dyn Write,
     pub err: &'a mut dyn Write,
-    /// Lets time pass; a part that hangs waits for ever.
+    /// Lets time pass. A task that hangs waits forever.
     pub wait: &'a dyn Fn(Duration),
 }
 
@@ -44,27 +44,30 @@ impl std::fmt::Debug for Stage<'_> {
     }
 }
 
-/// The exit code a part ends with.
+/// The exit code with which a task ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended(pub i32);
 
-/// A script that cannot do what it says ends with this code and a message.
+/// The exit code of a script that cannot do what it says. A message explains it.
 const SCRIPT_FAULT: i32 = 70;
 
+/// Plays the script's part for a task.
 pub fn play(script: &Script, stage: &mut Stage<'_>) -> io::Result<Ended> {
     let disputed = read_disputed(stage.prompt);
     let part = match script.part(stage.task) {
         Ok(part) => part,
-        // What a script does not dispute stands.
+        // A challenger without a part of its own accepts every finding.
         Err(ScriptError::NoPart(_)) if !disputed.is_empty() => &TaskEntry::default(),
         Err(error @ (ScriptError::NoPart(_) | ScriptError::Form(_))) => {
             writeln!(stage.err, "{error}")?;
             return Ok(Ended(SCRIPT_FAULT));
         }
     };
+    // The findings of all steps are one list: an answer with several lists would depend on how they are joined.
     let mut findings: Option<Vec<Value>> = None;
     for step in &part.steps {
         match step {
+            // The same part may serve reviewers and challengers. A challenger raises no findings.
             Step::Findings(_) if !disputed.is_empty() => {}
             Step::Findings(more) => findings.get_or_insert_default().extend(more.iter().cloned()),
             other => {
@@ -77,6 +80,7 @@ pub fn play(script: &Script, stage: &mut Stage<'_>) -> io::Result<Ended> {
     if let Some(findings) = findings {
         stage.text(&format!("```json\n{}\n```", json!({ "findings": findings })))?;
     }
+    // A script that cannot apply its fixes must not answer as if it had.
     if !part.fix.is_empty() {
         match stage.fix(part) {
             Ok(fixes) => stage.text(&format!("```json\n{}\n```", json!({ "fixes": fixes })))?,
@@ -86,11 +90,13 @@ pub fn play(script: &Script, stage: &mut Stage<'_>) -> io::Result<Ended> {
             }
         }
     }
+    // A script that prints its own answer is not given a second one.
     let answered = part.steps.iter().any(|step| matches!(step, Step::Text(_)));
     if !disputed.is_empty() && (!part.rule.is_empty() || !answered) {
         let verdicts = rule(part, disputed);
         stage.text(&format!("```json\n{}\n```", json!({ "verdicts": verdicts })))?;
     }
+    // Only the replay driver understands this line.
     if stage.form == Form::Lines {
         stage.line(&Line::Usage { usage: part.usage })?;
     }
@@ -102,11 +108,13 @@ impl Stage<'_> {
     fn step(&mut self, step: &Step) -> io::Result<Option<Ended>> {
         let done = match step {
             Step::Say(text) => {
+                // In plain text, progress would become part of the answer.
                 if self.form == Form::Lines {
                     self.line(&Line::Progress { text: text.clone() })?;
                 }
                 Ok(())
             }
+            // Without pacing, tests do not wait.
             Step::WaitMs(ms) => {
                 if self.paced {
                     (self.wait)(Duration::from_millis(*ms));
@@ -120,6 +128,7 @@ impl Stage<'_> {
                 self.inside(file).and_then(|path| fs::remove_file(path).map_err(|e| e.to_string()))
             }
             Step::Complain(text) => writeln!(self.err, "{text}").map(Ok)?,
+            // The output is flushed first: a reader must see everything that was printed before the exit.
             Step::Exit(code) => {
                 self.out.flush()?;
                 return Ok(Some(Ended(*code)));
@@ -135,6 +144,8 @@ impl Stage<'_> {
             }
             Step::Findings(_) => Ok(()),
         };
+        // A failing step is part of the scripted agent's behaviour: it ends with a message and an exit code, not with
+        // an error here.
         if let Err(problem) = done {
             writeln!(self.err, "{problem}")?;
             return Ok(Some(Ended(SCRIPT_FAULT)));
@@ -142,7 +153,8 @@ impl Stage<'_> {
         Ok(None)
     }
 
-    /// Does what the part says about each assigned finding; a finding it says nothing about is left out of the answer.
+    /// Does what the script says about each assigned finding. A finding about which it says nothing is left out of
+    /// the answer.
     fn fix(&mut self, part: &TaskEntry) -> Result<Vec<Value>, String> {
         let mut fixes = Vec::new();
         for assigned in read_assigned(self.prompt) {
@@ -156,6 +168,7 @@ impl Stage<'_> {
                 continue;
             }
             if let Some(replace) = &entry.replace {
+                // Without a file in the script, the finding's own place is edited.
                 let place = assigned.place.rsplit_once(':').map_or("", |(file, _)| file);
                 self.edit(entry.file.as_deref().unwrap_or(place), replace, &entry.with)?;
             }
@@ -172,6 +185,7 @@ impl Stage<'_> {
     fn edit(&mut self, file: &str, replace: &str, with: &str) -> Result<(), String> {
         let path = self.inside(file)?;
         let text = fs::read_to_string(&path).map_err(|cause| format!("{file}: {cause}"))?;
+        // An ambiguous replacement would make a script depend on the order of the text.
         match text.matches(replace).count() {
             1 => {
                 fs::write(&path, text.replacen(replace, with, 1)).map_err(|cause| format!("{file}: {cause}"))
@@ -188,9 +202,10 @@ impl Stage<'_> {
         fs::write(&path, text).map_err(|cause| format!("{file}: {cause}"))
     }
 
-    /// Scripts edit in their working folder only.
+    /// Resolves a path. Scripts only touch files in their own workspace.
     fn inside(&self, file: &str) -> Result<PathBuf, String> {
         let path = Path::new(file);
+        // This excludes absolute paths and `..`.
         if path.components().all(|part| matches!(part, Component::Normal(_))) {
             Ok(self.folder.join(path))
         } else {
@@ -208,11 +223,12 @@ impl Stage<'_> {
     fn line(&mut self, line: &Line) -> io::Result<()> {
         serde_json::to_writer(&mut *self.out, line)?;
         writeln!(self.out)?;
+        // Every line is flushed, so that progress is seen while the script waits.
         self.out.flush()
     }
 }
 
-/// What the part says of each disputed finding; one it says nothing about is valid.
+/// What the script rules on each disputed finding. A finding about which it says nothing is valid.
 fn rule(part: &TaskEntry, disputed: Vec<Disputed>) -> Vec<Value> {
     let ruled = disputed.into_iter().map(|disputed| {
         let mut entries = part.rule.iter();

@@ -1,9 +1,10 @@
-//! Scripts as people write them.
+//! The format of scripts, as users write them.
 
 use serde::Deserialize;
 use serde_json::Value;
 use tribunal_core::limits::Usage;
 
+/// A script with its parts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
@@ -12,11 +13,11 @@ pub struct Script {
     pub tasks: Vec<TaskEntry>,
 }
 
-/// What is played for the tasks whose key fits.
+/// What is played for the tasks whose key matches.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
-    /// A key; `*` stands for anything.
+    /// The key of the task; `*` stands for any text.
     pub task: String,
     #[serde(default)]
     pub usage: Usage,
@@ -25,23 +26,24 @@ pub struct TaskEntry {
     /// For fixers: what is done about each assigned finding.
     #[serde(default)]
     pub fix: Vec<FixEntry>,
-    /// For challengers: what is said of each disputed finding; the others are valid.
+    /// For challengers: what is ruled on each disputed finding; all others are valid.
     #[serde(default)]
     pub rule: Vec<RuleEntry>,
 }
 
+/// One step of a task.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// A line of progress.
+    /// Prints a line of progress.
     Say(String),
-    /// Only when paced.
+    /// Waits, but only if the script is paced.
     WaitMs(u64),
-    /// Text of the answer, as it is.
+    /// Prints text of the answer as it is.
     Text(String),
-    /// An answer with these findings.
+    /// Answers with these findings.
     Findings(Vec<Value>),
-    /// Changes a file of the working folder; the old text must stand there exactly once.
+    /// Edits a file of the workspace. The old text must occur in it exactly once.
     Edit {
         file: String,
         replace: String,
@@ -52,27 +54,28 @@ pub enum Step {
         text: String,
     },
     Delete(String),
-    /// To standard error.
+    /// Prints to standard error.
     Complain(String),
     Exit(i32),
     /// Never ends by itself.
     Hang(bool),
 }
 
+/// What a scripted fixer does about a finding.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixEntry {
-    /// Fits a finding whose description, quote or heading contains this.
+    /// Matches a finding whose description, quote or heading contains this.
     #[serde(rename = "match")]
     pub fits: String,
-    /// The subject's own file when left out.
+    /// The file to edit; by default the one that the finding names.
     #[serde(default)]
     pub file: Option<String>,
     #[serde(default)]
     pub replace: Option<String>,
     #[serde(default)]
     pub with: String,
-    /// Says BLOCKED with this reason instead.
+    /// Answers BLOCKED with this reason instead of editing.
     #[serde(default)]
     pub blocked: Option<String>,
     #[serde(default)]
@@ -81,10 +84,11 @@ pub struct FixEntry {
     pub verification: String,
 }
 
+/// What a scripted challenger rules on a finding.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleEntry {
-    /// Fits a finding whose description, quote or heading contains this.
+    /// Matches a finding whose description, quote or heading contains this.
     #[serde(rename = "match")]
     pub fits: String,
     /// VALID, INVALID or AMBIGUOUS.
@@ -95,6 +99,7 @@ pub struct RuleEntry {
     pub counter_evidence: String,
 }
 
+/// Why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     #[error("the script cannot be read: {0}")]
@@ -108,19 +113,21 @@ impl Script {
         serde_saphyr::from_str(text).map_err(|cause| ScriptError::Form(cause.to_string()))
     }
 
-    /// The first entry that fits.
+    /// The first entry that matches a task.
     pub fn part(&self, task: &str) -> Result<&TaskEntry, ScriptError> {
         let mut fitting = self.tasks.iter().filter(|entry| glob(&entry.task, task));
         fitting.next().ok_or_else(|| ScriptError::NoPart(task.to_string()))
     }
 }
 
-/// `*` stands for any text, also for none.
+/// Whether a text matches a pattern. `*` stands for any text, including none.
 fn glob(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
+    // Before the first star the text must match literally, and behind the last one as well.
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
     let parts: Vec<&str> = parts.collect();
     let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    // Each part is taken at its first occurrence. That is sufficient, because only `*` comes between the parts.
     for part in middle {
         let Some(at) = rest.find(part) else { return false };
         rest = &rest[at + part.len()..];

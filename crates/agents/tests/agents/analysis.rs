@@ -1,4 +1,4 @@
-//! What a free-text response says of its work: the rules of the status block and of the words, case by case.
+//! What a free-text response says about its work: the rules of the status block and of the keywords, case by case.
 
 use tribunal_agents::analysis::{Analysis, Before, Shape, Status, Tests, analyse};
 
@@ -19,7 +19,7 @@ fn a_status_block_decides_alone() {
         ("STATUS: IN_PROGRESS", false, 0),
         ("STATUS: BLOCKED", false, 0),
         ("", false, 0),
-        // The form itself, copied: nothing was said.
+        // The agent copied the form without filling it in.
         ("STATUS: IN_PROGRESS | COMPLETE | BLOCKED\nEXIT_SIGNAL: false | true", false, 0),
         ("**STATUS**: complete\n- `EXIT_SIGNAL`: TRUE", true, 100),
     ] {

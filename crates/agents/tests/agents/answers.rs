@@ -1,4 +1,4 @@
-//! What a good answer says survives whatever it is dressed in, and nothing that is printed makes the parser stumble.
+//! The content of a good answer survives every form it is written in, and no text makes the parser fail.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ fn as_pretty_json(all: &[Raised]) -> String {
     format!("{:#}", json!({"findings": all.iter().map(item).collect::<Vec<_>>()}))
 }
 
-/// YAML with texts written by `text`.
+/// Renders YAML whose texts are written by `write_text`.
 fn as_yaml(all: &[Raised], text: impl Fn(&str) -> String) -> String {
     let mut out = String::from("findings:\n");
     for one in all {
@@ -146,7 +146,7 @@ fn escaped(text: &str) -> String {
     text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
-/// The same answer as agents would print it.
+/// The same answer in all the forms in which agents print one.
 fn dressings(all: &[Raised]) -> Vec<(&'static str, String)> {
     let (json, pretty) = (as_json(all), as_pretty_json(all));
     let yaml = as_yaml(all, quoted);
@@ -234,7 +234,7 @@ proptest! {
             for (read, said) in raised.iter().zip(&all) {
                 prop_assert!(said.description.starts_with(&read.description), "{:?} of {:?}", read, said);
             }
-            // All but the last are whole.
+            // All findings but the last one are complete.
             let whole = raised.len().saturating_sub(1);
             prop_assert_eq!(&raised[..whole], &all[..whole]);
         }
@@ -543,7 +543,7 @@ fn remarks_are_bounded_too() {
     assert_eq!(parsed.remarks.last().map(String::as_str), Some("and 470 more remarks"));
 }
 
-/// Parses a megabyte of each piece. A reader that goes over its input again for every piece would need hours for it.
+/// Parses a megabyte of each piece. A parser that reads its input again for every piece would need hours.
 fn parse_a_megabyte_of_each(pieces: &[&str]) {
     for piece in pieces {
         let text = piece.repeat((1 << 20) / piece.len());
@@ -584,7 +584,7 @@ fn ten_megabytes_of_findings_have_an_answer() {
     let json = json!({ "findings": items }).to_string();
     assert!(json.len() > 10_000_000);
     assert_eq!(findings(&json).len(), MOST_ITEMS);
-    // One is broken: all are walked.
+    // One item is broken, so that the strict parser fails and all items are read by the list finder.
     let yaml: String = items.iter().map(|item| format!("- {item}\n")).collect();
     assert_eq!(findings(&format!("findings:\n- description: a: b\n  quote: q\n{yaml}")).len(), MOST_ITEMS);
     let one = json!({"findings": [{"description": json, "quote": yaml}]}).to_string();

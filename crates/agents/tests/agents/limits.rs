@@ -1,11 +1,11 @@
-//! Reset times as clients word them, and what errors mean.
+//! Reset times as clients word them, and the classification of errors.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use jiff::{Timestamp, tz::TimeZone};
 use tribunal_agents::{driver::Clock, faults::classify, limits::reset_ms};
 use tribunal_core::fault::FaultKind;
 
-/// A Sunday noon in November, where clocks show 13:00.
+/// A Sunday noon in November, at which clocks in Berlin show 13:00.
 const NOW: &str = "2026-11-15T12:00:00Z";
 
 fn clock_at(now: &str, zone: &str) -> Clock {
@@ -89,13 +89,13 @@ fn what_says_no_time_has_none() {
         "resets 13pm",
         "resets 25:00",
         "resets Nov 31, 2pm",
-        // A place that nobody here knows: hours off would be worse than a guess.
+        // An unknown time zone: being hours off would be worse than not knowing.
         "resets 5pm (XYZ)",
         "resets 5pm (Mars/Olympus)",
         "resets 5pm UTC+5:30",
-        // It is Sunday: today, at whatever time.
+        // Today is Sunday, and the message does not say at what time.
         "resets on Sunday",
-        // Already over, or too far away to be meant.
+        // The time has passed, or is too far away to be meant.
         "usage limit reached|1694780000",
         "resets 2026-11-14T14:00:00Z",
         "try again in 9 days",
@@ -116,7 +116,7 @@ fn a_time_of_day_that_has_just_gone_by_is_now_and_any_other_is_tomorrow() {
 
 #[test]
 fn a_time_that_a_change_of_clocks_skips_is_still_one() {
-    // 02:30 is not there on that day in Berlin.
+    // 02:30 does not exist on that day in Berlin.
     let clock = clock_at("2026-03-28T23:00:00Z", "Europe/Berlin");
     assert_eq!(shown(reset_ms("resets 2:30am", &clock)).as_deref(), Some("2026-03-29T01:30:00Z"));
 }

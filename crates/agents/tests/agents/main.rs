@@ -1,6 +1,6 @@
-//! What agents print and what it means; what they are started with.
+//! Tests of what agents print, what it means, and how agents are launched.
 //!
-//! One binary for all of them: every further one would be linked against everything again.
+//! All of them are one binary, because every further one would have to be linked again.
 
 mod analysis;
 mod answers;

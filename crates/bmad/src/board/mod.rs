@@ -1,7 +1,8 @@
-//! The board, `sprint-status.yaml`: what it says of every epic, story and retrospective, and what is wrong with it.
+//! The board, `sprint-status.yaml`: the state of every epic, story and retrospective, and what is wrong with the file.
 //!
-//! [`edit`] moves things on it, [`next`] says what would run next. Files are read and written by the runner. A board that is
-//! no YAML, or has a key twice, is reported with line and column and has no entries: nobody may guess which of two lines holds.
+//! [`edit`] moves entries, [`next_action`] finds what would run next. Files are read and written by the runner. A board that
+//! is not valid YAML, or has a key twice, is reported with line and column and has no entries: which of two lines holds must
+//! not be guessed.
 
 pub mod edit;
 pub mod next;
@@ -17,39 +18,39 @@ use crate::{
     yaml::{self, Form, Node},
 };
 
-/// Its name, in the folder for implementation artifacts.
+/// The board's file name, in the folder for implementation artifacts.
 pub const FILE: &str = "sprint-status.yaml";
-/// The key that everything stands under.
+/// The key that all entries are under.
 pub const DEVELOPMENT: &str = "development_status";
 
-/// What a board says, in its order.
+/// The content of a board, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Board {
     pub path: String,
     pub entries: Vec<Entry>,
     pub action_items: Vec<ActionItem>,
     pub project: Option<String>,
-    /// Where it says that the stories are; as written.
+    /// Where the board says that the stories are, as written.
     pub story_location: Option<String>,
     pub problems: Vec<Problem>,
-    /// It could be read as a board.
+    /// Whether the file could be read as a board.
     pub readable: bool,
 }
 
-/// One line of the board.
+/// One entry of the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub key: Key,
-    /// The key as it is written: some have zeros in front of their numbers.
+    /// The key as it is written: some have leading zeros in their numbers.
     pub name: String,
-    /// None: it says a word that is no state.
+    /// The state; `None` if the written word is no state.
     pub state: Option<State>,
-    /// As it stands there, without quotes.
+    /// The state as it is written, without quotes.
     pub said: String,
     pub line: usize,
 }
 
-/// A state, by what has it.
+/// A state, by the kind of entry that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum State {
@@ -58,7 +59,7 @@ pub enum State {
     Retrospective(RetroStatus),
 }
 
-/// What a retrospective promised.
+/// A promise from a retrospective.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ActionItem {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,7 +75,7 @@ pub struct ActionItem {
 }
 
 impl State {
-    /// The state of that name that a thing of this kind can have.
+    /// Parses the state of an entry of this kind.
     pub fn parse(key: &Key, said: &str) -> Option<State> {
         match key {
             Key::Epic(_) => EpicStatus::parse(said).map(State::Epic),
@@ -83,7 +84,7 @@ impl State {
         }
     }
 
-    /// All that a thing of this kind can have, in order.
+    /// All states of an entry of this kind, in order.
     pub fn all(key: &Key) -> Vec<State> {
         match key {
             Key::Epic(_) => EpicStatus::ALL.map(State::Epic).to_vec(),
@@ -112,7 +113,7 @@ impl Board {
         self.entries.iter().find(|entry| entry.key == *key)
     }
 
-    /// Every story with its state, in the board's order.
+    /// Every story with its entry, in the board's order.
     pub fn stories(&self) -> impl Iterator<Item = (&StoryKey, &Entry)> {
         self.entries.iter().filter_map(|entry| match &entry.key {
             Key::Story(story) => Some((story, entry)),
@@ -120,7 +121,7 @@ impl Board {
         })
     }
 
-    /// Every epic that is named or has a story, in number order.
+    /// The numbers of all epics that are named or have a story, in order.
     pub fn epics(&self) -> BTreeSet<u32> {
         self.entries.iter().map(|entry| entry.key.epic()).collect()
     }
@@ -130,26 +131,29 @@ impl Board {
     }
 }
 
-/// Reads a board; `path` is for the problems.
+/// Reads a board; `board_path` is only used for problems.
 pub fn read(path: &str, text: &str) -> Board {
     read_with_tree(path, text).0
 }
 
-/// With the places of its values; a board that is no YAML has none.
+/// Reads a board with its tree, whose positions an edit needs; a board that is not valid YAML has an empty tree.
 fn read_with_tree(path: &str, text: &str) -> (Board, Node) {
     let mut board = Board { path: path.to_string(), ..Board::default() };
     let tree = match yaml::parse(text) {
         Ok(tree) => tree,
         Err(broken) => {
+            // A merge conflict breaks the YAML, too, but then the advice is another one.
             board.problems.push(conflict(path, text).unwrap_or_else(|| broken_board(path, &broken)));
             return (board, Node::of(Form::Nothing));
         }
     };
     let own = |key: &str| tree.get(key).and_then(Node::text).map(String::from);
     board.project = own("project");
+    // A template that was not filled in names itself.
     board.story_location = own("story_location").filter(|said| !said.contains("{story_location}"));
     match tree.get(DEVELOPMENT) {
         Some(Node { form: Form::Map(_), .. }) => board.readable = true,
+        // A board without entries is no board: the missing part is named before anything else.
         Some(other) => board.problems.push(
             Problem::error("board-empty", path, format!("`{DEVELOPMENT}` has no entries"))
                 .at(other.line)
@@ -171,7 +175,7 @@ fn read_with_tree(path: &str, text: &str) -> (Board, Node) {
     (board, tree)
 }
 
-/// What git leaves when two changed the same lines.
+/// The problem of a merge conflict, which git leaves when two changes touch the same lines.
 fn conflict(path: &str, text: &str) -> Option<Problem> {
     let line = 1 + text.lines().position(|line| line.starts_with("<<<<<<< "))?;
     let problem =
@@ -179,6 +183,7 @@ fn conflict(path: &str, text: &str) -> Option<Problem> {
     Some(problem.todo("resolve it; nothing was written to the file"))
 }
 
+/// The problem of a board that is not valid YAML. A duplicate key gets its own rule, since only the user can resolve it.
 fn broken_board(path: &str, broken: &yaml::Broken) -> Problem {
     let twice = broken.kind == yaml::BrokenKind::DuplicateKey;
     let rule = if twice { "board-duplicate-key" } else { "board-broken" };
@@ -193,6 +198,7 @@ fn broken_board(path: &str, broken: &yaml::Broken) -> Problem {
     })
 }
 
+/// Reads one entry. An unknown key is left out; an unknown state is kept, so that its story is still known.
 fn read_entry(board: &mut Board, entry: &yaml::Entry) {
     let path = board.path.clone();
     let Some(key) = Key::parse(&entry.key) else {
@@ -207,10 +213,12 @@ fn read_entry(board: &mut Board, entry: &yaml::Entry) {
         return;
     };
     let said = entry.value.text().unwrap_or_default().to_string();
+    // Which states exist depends on the kind of key.
     let state = State::parse(&key, &said);
     match state {
         None => {
             let known: Vec<&str> = State::all(&key).into_iter().map(State::as_str).collect();
+            // An entry without a value gets a message of its own, since an empty pair of backticks explains nothing.
             let what = match said.as_str() {
                 "" => format!("`{key}` has no state"),
                 _ => format!("`{said}` is no state of `{key}`"),
@@ -223,6 +231,7 @@ fn read_entry(board: &mut Board, entry: &yaml::Entry) {
                     .todo(format!("write one of {}", known.join(", "))),
             );
         }
+        // An older name of a state is understood, but the user should know what it means today.
         Some(state) if state.as_str() != said => board.problems.push(
             Problem::note("board-older-word", &path, format!("`{said}` is read as `{state}`"))
                 .at(entry.value.line),
@@ -240,6 +249,7 @@ fn read_action_items(board: &mut Board, items: Option<&Node>) {
             .todo("see BMAD's comment at the top of the file")
     };
     let Some(items) = items else { return };
+    // A key without a value is an empty list; anything else that is no list is a mistake.
     if let Form::Scalar(_) | Form::Map(_) = &items.form {
         board.problems.push(warned(items.line, "`action_items` is no list".into()));
     }
@@ -250,6 +260,7 @@ fn read_action_items(board: &mut Board, items: Option<&Node>) {
             continue;
         };
         let status = text("status").unwrap_or_default();
+        // The item is kept all the same: an unknown status counts as open.
         if !["open", "in-progress", "done"].contains(&status.as_str()) {
             let what = format!("`{status}` is no state of an action item (open, in-progress, done)");
             board.problems.push(warned(item.line, what));
@@ -265,7 +276,7 @@ fn read_action_items(board: &mut Board, items: Option<&Node>) {
     }
 }
 
-/// What no single line shows.
+/// Reports what no single line shows.
 fn look_over(board: &mut Board) {
     let epics: BTreeSet<u32> = board
         .entries
@@ -273,6 +284,7 @@ fn look_over(board: &mut Board) {
         .filter_map(|entry| if let Key::Epic(number) = entry.key { Some(number) } else { None })
         .collect();
     let mut found = Vec::new();
+    // The first entry of each number; a later one is reported against it.
     let mut numbers: BTreeMap<Number, &Entry> = BTreeMap::new();
     let with_stories: BTreeSet<u32> = board.stories().map(|(story, _)| story.epic).collect();
     for (story, entry) in board.stories() {
@@ -286,6 +298,7 @@ fn look_over(board: &mut Board) {
                     .todo(format!("add `epic-{}: backlog` above it, or run sprint planning", story.epic)),
             );
         }
+        // Two stories with one number happen when a story was renamed and its old line stayed.
         match numbers.get(&story.number()) {
             Some(first) => found.push(
                 Problem::warning(
@@ -309,6 +322,7 @@ fn look_over(board: &mut Board) {
     }
     for entry in &board.entries {
         let Key::Epic(number) = entry.key else { continue };
+        // An epic in the backlog need not have stories yet.
         if entry.state == Some(State::Epic(EpicStatus::InProgress)) && !with_stories.contains(&number) {
             found.push(
                 Problem::warning(
@@ -321,6 +335,7 @@ fn look_over(board: &mut Board) {
             );
         }
     }
+    // A separate pass keeps the problems of one rule together; they are sorted by line below.
     for entry in &board.entries {
         let Key::Epic(number) = entry.key else { continue };
         let open = || {
@@ -333,6 +348,7 @@ fn look_over(board: &mut Board) {
             found.push(Problem::warning("board-epic-done", &board.path, what).at(entry.line).todo(todo));
         }
     }
+    // The problems were collected apart, since the board was still borrowed.
     board.problems.extend(found);
     board.problems.sort_by_key(|problem| problem.line);
 }

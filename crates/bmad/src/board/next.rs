@@ -1,5 +1,5 @@
-//! What would run next, and why: what was begun before what was not, in the order of the numbers. Nothing is run here, and
-//! which command runs it in which era is known in `commands`.
+//! What would run next, and why: work that has begun comes before new work, in the order of the story numbers. Nothing is run
+//! here, and which command runs it in which era is decided by `commands`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Board, State};
 use crate::keys::{EpicStatus, Key, RetroStatus, StoryKey, StoryStatus};
 
-/// What to do next.
+/// What to do next, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Next {
     pub what: What,
@@ -15,6 +15,7 @@ pub struct Next {
     pub reason: String,
 }
 
+/// The kinds of work that a board can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
@@ -35,8 +36,10 @@ impl What {
     }
 }
 
-/// None: everything is done. `creates`: whether this era writes a story's file before it is developed.
+/// Finds what to do next; `None` if everything is done. `creates_story_files` says whether this era writes a story's file
+/// before it is developed.
 pub fn next(board: &Board, creates: bool) -> Option<Next> {
+    // Work that was begun is finished before new work starts.
     let order =
         [StoryStatus::InProgress, StoryStatus::Review, StoryStatus::ReadyForDev, StoryStatus::Backlog];
     for state in order {
@@ -53,6 +56,7 @@ pub fn next(board: &Board, creates: bool) -> Option<Next> {
             return Some(Next { what, key: Key::Story(story), reason: reason.to_string() });
         }
     }
+    // With all stories done, only retrospectives are left. An epic without stories needs none.
     let open = board.entries.iter().filter_map(|entry| match (&entry.key, entry.state) {
         (Key::Retrospective(epic), Some(State::Retrospective(RetroStatus::Optional))) => Some(*epic),
         _ => None,
@@ -67,13 +71,13 @@ fn first(board: &Board, state: StoryStatus) -> Option<StoryKey> {
     stories.map(|(story, _)| story).min_by_key(|story| story.number()).cloned()
 }
 
-/// Whether every story of an epic is done; an epic without stories is not.
+/// Whether every story of an epic is done; an epic without stories is not complete.
 pub fn is_complete(board: &Board, epic: u32) -> bool {
     let mut of_it = board.stories().filter(|(story, _)| story.epic == epic).peekable();
     of_it.peek().is_some() && of_it.all(|(_, entry)| entry.state == Some(State::Story(StoryStatus::Done)))
 }
 
-/// The epic's own state.
+/// The state of an epic's own entry.
 pub fn epic_state(board: &Board, epic: u32) -> Option<EpicStatus> {
     match board.entry(&Key::Epic(epic))?.state? {
         State::Epic(state) => Some(state),

@@ -117,7 +117,7 @@ fn a_move_exchanges_one_value_and_keeps_its_quotes() {
     ] {
         let moved = moved(BOARD, &key(what), state(what, to), Way::Along).unwrap();
         let expected = BOARD.replace(old, new);
-        // Its epic begins with it.
+        // The epic starts with its first story.
         let expected = if what.starts_with('2') {
             expected.replace("epic-2: backlog", "epic-2: in-progress")
         } else {
@@ -133,7 +133,7 @@ fn a_move_exchanges_one_value_and_keeps_its_quotes() {
     assert_eq!((again.text.as_str(), again.moves.len()), (BOARD, 0));
 }
 
-/// The table of the documentation: from, to, and whether it goes along the arrows.
+/// The table of the documentation: from, to, and whether the move is allowed.
 #[test]
 fn the_arrows_are_these() {
     let along = [
@@ -173,7 +173,7 @@ fn what_cannot_be_exchanged_safely_is_refused() {
     ] {
         assert!(matches!(said(text), Err(Refused::NotPlain { .. })), "{:?}", said(text));
     }
-    // Whoever refers to an anchor would move along.
+    // Every alias of an anchor would move along.
     let shared = "development_status:\n  1-1-a: &r review\n  1-2-b: *r\n";
     assert!(matches!(said(shared), Err(Refused::Unsafe { .. })), "{:?}", said(shared));
     let flow = said("development_status: {1-1-a: review, 1-2-b: review} # x").unwrap();

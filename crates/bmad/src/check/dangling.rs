@@ -1,4 +1,4 @@
-//! What a story's front matter refers to: the stories it depends on, and the deferred work it closes.
+//! References in a story's front matter: the stories that it depends on, and the deferred work that it closes.
 
 use std::collections::BTreeSet;
 
@@ -30,6 +30,7 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
             if deferred.contains(&item.to_lowercase()) {
                 continue;
             }
+            // The ledger has many forms, so any mention of the id counts.
             let what = format!("it closes the deferred work `{item}`, which is not listed anywhere");
             let problem = Problem::warning("closes-deferred-unknown", &file.path, what);
             let problem = problem.at(line_of(&file.text, item));
@@ -38,10 +39,10 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// So many of a story's are looked up; none has more.
+/// How many references of a story are checked; no story has more.
 pub(super) const MOST: usize = 200;
 
-/// All stories that anything tells of.
+/// All stories that any file mentions.
 #[derive(Default)]
 struct Known {
     names: BTreeSet<String>,
@@ -54,6 +55,7 @@ impl Known {
         let files = material.stories.iter().filter_map(|file| file.story.key.as_ref());
         let planned = material.epics.stories().map(|story| &story.key);
         let on_board = material.board.into_iter().flat_map(Board::stories).map(|(key, _)| key);
+        // A story may exist in only one of the three places.
         for key in files.chain(planned).chain(on_board) {
             known.numbers.insert(key.number());
             known.names.extend([key.to_string(), key.slug.clone()]);
@@ -61,7 +63,7 @@ impl Known {
         known
     }
 
-    /// By key, number, slug or file. What an epic is waited for is not looked up.
+    /// Whether a key, number, slug or file names a known story. An epic as a dependency is not checked.
     fn has(&self, said: &str) -> bool {
         let name = said.rsplit('/').next().unwrap_or(said).trim_end_matches(".md");
         let name = ["spec-", "story-"].iter().find_map(|start| name.strip_prefix(start)).unwrap_or(name);
@@ -72,7 +74,7 @@ impl Known {
     }
 }
 
-/// Everything that was put off, in lower case.
+/// The text of all deferred work, in lower case.
 fn deferred(material: &Material<'_>) -> String {
     let mut all = String::new();
     for document in material.documents.of(crate::documents::Kind::Deferred) {
@@ -83,7 +85,7 @@ fn deferred(material: &Material<'_>) -> String {
     all
 }
 
-/// The line of the front matter that names it.
+/// The line of the front matter that contains a text.
 pub(super) fn line_of(text: &str, named: &str) -> usize {
     let page = Page::of(text);
     let mut front = page.lines.iter().filter(|line| line.kind == Kind::Front);

@@ -1,4 +1,4 @@
-//! What the rules work on: the texts of the documents, epics, stories and where files are. Everything is read once.
+//! What the rules work on: the texts of the documents, epics, stories and existing paths. Everything is read once.
 
 use std::{
     cell::RefCell,
@@ -19,22 +19,23 @@ use crate::{
     story::{self, Story},
 };
 
-/// A text and where it stands.
+/// The text of a document with its path.
 pub(super) struct Text {
     pub path: String,
     pub text: String,
     pub kind: Kind,
 }
 
-/// A story's file.
+/// The file of a story.
 pub(super) struct File {
     pub path: String,
     pub text: String,
     pub story: Story,
-    /// What `bmad-build` works from, whose states are its own.
+    /// Whether it is a spec of `bmad-build`, which has states of its own.
     pub is_spec: bool,
 }
 
+/// Everything that the rules compare.
 pub(super) struct Material<'a> {
     pub shelf: &'a dyn Shelf,
     pub layout: &'a Layout,
@@ -42,25 +43,25 @@ pub(super) struct Material<'a> {
     pub documents: &'a Documents,
     pub board: Option<&'a Board>,
     pub board_path: &'a str,
-    /// PRD, architecture, UX and epics that count, with their parts.
+    /// The texts of PRD, architecture, UX and epics that count, with their parts.
     pub texts: Vec<Text>,
     pub epics: Epics,
     pub stories: Vec<File>,
-    /// What came up while reading.
+    /// The problems that came up while reading.
     pub problems: Vec<Problem>,
     stated: Stated<'a>,
     asked: RefCell<Asked>,
 }
 
-/// Where a story is named.
+/// Where stories are mentioned.
 #[derive(Default)]
 struct Stated<'a> {
     entries: BTreeMap<&'a StoryKey, &'a Entry>,
-    /// Stories that have a file.
+    /// The numbers of stories that have a file.
     written: BTreeSet<Number>,
 }
 
-/// What was asked once is not looked up again.
+/// Lookups that were already done, since rules ask for the same paths and commands again and again.
 #[derive(Default)]
 struct Asked {
     folders: BTreeMap<String, BTreeSet<String>>,
@@ -68,13 +69,14 @@ struct Asked {
 }
 
 impl<'a> Material<'a> {
+    /// Reads all texts of a project once.
     pub fn gather(input: &Input<'a>) -> Material<'a> {
         let mut material = Material {
             shelf: input.shelf,
             layout: input.layout,
             config: input.config,
             documents: input.documents,
-            // A board that cannot be read says nothing of any story.
+            // A board that cannot be read says nothing about any story.
             board: input.board.filter(|board| board.readable),
             board_path: input.board_path,
             texts: Vec::new(),
@@ -101,6 +103,7 @@ impl<'a> Material<'a> {
     }
 
     fn gather_stories(&mut self) {
+        // Stories come first, so that a spec with the same path does not replace one.
         let kinds = [(Kind::Story, false), (Kind::StorySpec, true)];
         let found = kinds.into_iter().flat_map(|(kind, is_spec)| {
             self.documents.of(kind).map(move |document| (document.path.clone(), is_spec))
@@ -114,11 +117,12 @@ impl<'a> Material<'a> {
             }
             let Some(text) = shelf::read(self.shelf, &path, &mut self.problems) else { continue };
             let mut story = story::read(&path, &text);
-            // Reports are named after their story, too.
+            // Reports are named after their story, too, but have none of these.
             if story.status.is_none() && story.tasks.is_empty() && story.criteria.is_empty() {
                 continue;
             }
             let problems = std::mem::take(&mut story.problems);
+            // A spec follows other rules than a story, so only the problems of its own reader count.
             let own = if is_spec { crate::specs::spec(&path, &text).problems } else { problems };
             self.problems.extend(own);
             self.stated.written.extend(story.key.as_ref().map(StoryKey::number));
@@ -126,9 +130,10 @@ impl<'a> Material<'a> {
         }
     }
 
-    /// Stories where the board says they are, if that is a folder that was not looked into.
+    /// The stories in the folder that the board names, if that folder was not searched yet.
     fn elsewhere(&self) -> Vec<String> {
         let said = self.board.and_then(|board| board.story_location.as_deref());
+        // The board is a file of the project and could name any path.
         let Some(folder) = said.map(config::folder).filter(|folder| is_inside(folder)) else {
             return Vec::new();
         };
@@ -143,26 +148,27 @@ impl<'a> Material<'a> {
         self.texts.iter().filter(move |text| text.kind == kind)
     }
 
-    /// The board's line for a story, by its key.
+    /// The board's entry for a story, by its key.
     pub fn entry(&self, key: &StoryKey) -> Option<&'a Entry> {
         self.stated.entries.get(key).copied()
     }
 
-    /// Whether stories are written into files before they are developed.
+    /// Whether this era writes stories into files before they are developed.
     pub fn creates(&self) -> bool {
         match self.layout.era {
+            // Era D plans its own stories, unless the older workflows were installed beside it.
             Some(Era::D) => self.layout.shims,
             Some(_) => true,
             None => false,
         }
     }
 
-    /// Whether a story has a file, under whatever slug.
+    /// Whether a story has a file, under any slug.
     pub fn is_written(&self, number: Number) -> bool {
         self.stated.written.contains(&number)
     }
 
-    /// The files of stories that would be developed now.
+    /// The files of the stories that would be developed now.
     pub fn due(&self) -> BTreeSet<&str> {
         let due = self.stories.iter().filter(|file| self.is_due(file));
         due.map(|file| file.path.as_str()).collect()
@@ -170,6 +176,7 @@ impl<'a> Material<'a> {
 
     fn is_due(&self, file: &File) -> bool {
         let on_board = file.story.key.as_ref().and_then(|key| self.entry(key)).map(|entry| entry.state);
+        // The board decides where it has an entry; otherwise the file's own status counts.
         let state = match on_board {
             Some(Some(State::Story(state))) => Some(state),
             Some(_) => None,
@@ -178,13 +185,14 @@ impl<'a> Material<'a> {
         matches!(state, Some(StoryStatus::ReadyForDev | StoryStatus::InProgress))
     }
 
-    /// Whether something stands at a path, file or folder.
+    /// Whether a file or directory exists at a path.
     pub fn is_there(&self, path: &str) -> bool {
         let Some(path) = straight(path) else { return false };
         if path.is_empty() {
             return true;
         }
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
+        // The cache is filled by directory, since one listing answers for all of its files.
         let mut asked = self.asked.borrow_mut();
         let names = asked
             .folders
@@ -193,12 +201,12 @@ impl<'a> Material<'a> {
         names.contains(name) || names.contains(&format!("{name}/"))
     }
 
-    /// What to type, or to do, for a step.
+    /// What to type or to do for a step.
     pub fn how(&self, step: Step) -> String {
         self.asked.borrow_mut().commands.entry(step).or_insert_with(|| self.told(step)).clone()
     }
 
-    /// A step that nobody can run here, whatever documents there are.
+    /// The problem of a step that cannot be run here, with or without its documents.
     pub fn uninstalled(&self, step: Step) -> Option<Problem> {
         let root = self.layout.root.as_deref()?;
         match self.command(step) {
@@ -211,6 +219,7 @@ impl<'a> Material<'a> {
     }
 
     fn command(&self, step: Step) -> Command {
+        // Claude's commands are the shortest to type, so they are shown where they exist.
         let claude = self.layout.clients.iter().any(|client| client.name == "claude");
         let client = if claude || self.layout.clients.is_empty() { "claude-code" } else { "codex" };
         commands::of(self.layout, step, client, self.shelf)
@@ -243,12 +252,12 @@ pub(super) fn joined(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
 }
 
-/// Relative, and not out of the project.
+/// Whether a path is relative and does not leave the project.
 pub(super) fn is_inside(path: &str) -> bool {
     !path.starts_with(['/', '~']) && path.as_bytes().get(1) != Some(&b':') && straight(path).is_some()
 }
 
-/// Without `.` and `..`; none: it leads out of the project.
+/// A path without `.` and `..`; `None` if it leaves the project.
 pub(super) fn straight(path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -263,7 +272,7 @@ pub(super) fn straight(path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The folder a file stands in.
+/// The directory of a file.
 pub(super) fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

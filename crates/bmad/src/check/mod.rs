@@ -1,9 +1,9 @@
-//! Whether a project is ready: for one step of BMAD's method, or as far as it has come; and whether what its documents say of
-//! each other holds, from the PRD through architecture and epics to the stories and the board.
+//! Whether a project is ready: for one step of BMAD's method, or as far as it has come; and whether its documents agree with
+//! each other, from the PRD through architecture and epics to the stories and the board.
 //!
-//! Only what is there is judged: a project with nothing but a PRD is fine until a step asks for more. What a healthy project may
-//! look like is a note or nothing, since an alarm that is false costs more than one that is missed. Nothing is changed here, and
-//! which files a project has is found by `documents`.
+//! Only existing documents are judged: a project with nothing but a PRD is fine until a step needs more. What may also occur
+//! in a healthy project is a note or nothing, since a false alarm costs more than a missed one. Nothing is changed here, and
+//! the files of a project are found by `documents`.
 
 mod dangling;
 mod links;
@@ -31,38 +31,38 @@ use crate::{
 };
 use material::Material;
 
-/// What is looked at.
+/// The input of a check.
 #[expect(missing_debug_implementations, reason = "a shelf has nothing to show")]
 pub struct Input<'a> {
     pub shelf: &'a dyn Shelf,
     pub layout: &'a Layout,
     pub config: &'a Config,
-    /// None: there is no board, or none that can be opened.
+    /// The board; `None` if there is none, or none that can be opened.
     pub board: Option<&'a Board>,
-    /// Where a board is, or would be.
+    /// The path of the board, even if it does not exist yet.
     pub board_path: &'a str,
     pub documents: &'a Documents,
 }
 
-/// What came of it.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
-    /// Nothing is missing, and no problem is an error.
+    /// Whether nothing is missing and no problem is an error.
     pub ready: bool,
-    /// What the step needs and is not there.
+    /// What the step needs and does not find.
     pub missing: Vec<Missing>,
-    /// What would bring it about; none: it is ready, or no step was asked for.
+    /// The step that would provide it; `None` if the project is ready, or if no step was asked for.
     pub suggestion: Option<Suggestion>,
     pub looked_at: LookedAt,
-    /// By file, then by line.
+    /// The problems, by file and then by line.
     pub problems: Vec<Problem>,
 }
 
-/// Something a step needs and does not find.
+/// A document that a step needs and does not find.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Missing {
     pub document: String,
-    /// Where it would stand.
+    /// The path where it would be.
     pub path: String,
 }
 
@@ -70,30 +70,30 @@ pub struct Missing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Suggestion {
     pub step: &'static str,
-    /// What an agent is told in this project; where it cannot be run here, what to do about that.
+    /// What an agent is told in this project; if the step cannot be run here, what to do about that.
     pub command: String,
     pub why: String,
 }
 
-/// What the report is about.
+/// What the report covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LookedAt {
-    /// None: BMAD is not installed here, or nothing tells its era.
+    /// The era; `None` if BMAD is not installed here, or if its era is unknown.
     pub era: Option<String>,
     pub version: Option<String>,
     pub planning: String,
     pub implementation: String,
-    /// Documents that are no stories.
+    /// The number of documents that are no stories.
     pub documents: usize,
     pub epics: usize,
-    /// Files of stories.
+    /// The number of story files.
     pub stories: usize,
-    /// Stories on the board; none: there is no board.
+    /// The number of stories on the board; `None` if there is no board.
     pub on_board: Option<usize>,
 }
 
 impl LookedAt {
-    /// There is nothing of BMAD here.
+    /// Whether the project has no files of BMAD.
     pub fn is_nothing(&self) -> bool {
         self.era.is_none()
             && self.version.is_none()
@@ -106,6 +106,7 @@ impl LookedAt {
 /// Checks a project; with a step, also whether that step can be run.
 pub fn run(input: &Input<'_>, step: Option<Step>) -> Report {
     let material = Material::gather(input);
+    // The readers have reported what is wrong within one file; the rules below compare files.
     let mut problems = input.layout.problems.clone();
     problems.extend_from_slice(&input.config.problems);
     problems.extend_from_slice(&input.documents.problems);
@@ -125,16 +126,19 @@ pub fn run(input: &Input<'_>, step: Option<Step>) -> Report {
         Some(step) => needs::check(&material, step, &mut problems),
         None => (Vec::new(), None),
     };
+    // A step without an entry point cannot run, even if all of its documents exist.
     problems.extend(step.and_then(|step| material.uninstalled(step)));
     weigh(&material, step, &mut problems);
     sort(&mut problems);
+    // Warnings do not keep a step from running; that is for the user to decide.
     let ready = missing.is_empty() && problems.iter().all(|problem| problem.weight < Weight::Error);
     Report { ready, missing, suggestion, looked_at: material.looked_at(), problems }
 }
 
-/// By file, then by line, each once.
+/// Sorts problems by file and line, and removes duplicates.
 pub fn sort(problems: &mut Vec<Problem>) {
     let place = |problem: &Problem| (problem.path.clone(), problem.line, problem.column);
+    // At one place the heaviest problem comes first; rule and message make the order stable.
     problems.sort_by(|a, b| {
         let weights = b.weight.cmp(&a.weight);
         place(a).cmp(&place(b)).then(weights).then_with(|| (a.rule, &a.what).cmp(&(b.rule, &b.what)))
@@ -142,16 +146,17 @@ pub fn sort(problems: &mut Vec<Problem>) {
     problems.dedup();
 }
 
-/// What a reader thinks of one file weighs more or less with the whole project in view.
+/// Adjusts the weight of problems that one file alone cannot judge.
 fn weigh(material: &Material<'_>, step: Option<Step>, problems: &mut Vec<Problem>) {
-    // Epics are designed before their stories are: a list without any is a step of the way.
+    // Epics are designed before their stories, so a list of epics without any story is an intermediate state.
     let undivided = !material.epics.epics.is_empty() && material.epics.stories().next().is_none();
     problems.retain(|problem| !(undivided && problem.rule == rules::EPIC_EMPTY));
     let due = material.due();
     for problem in problems {
         match problem.rule {
-            // Stories are taken out and put off; their numbers stay free.
+            // Stories are removed and postponed, and their numbers stay unused.
             rules::STORY_NUMBER_MISSING | rules::EPIC_NUMBER_MISSING => problem.weight = Weight::Note,
+            // A story that is developed next needs its criteria; for any other one their lack is only a warning.
             rules::STORY_NO_CRITERIA
                 if step == Some(Step::DevStory) && due.contains(problem.path.as_str()) =>
             {

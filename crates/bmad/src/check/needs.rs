@@ -1,8 +1,8 @@
-//! What a step needs before it can be run, what of it is not there, and which step would bring it about.
+//! What a step needs before it can be run, which of that is missing, and which step would provide it.
 //!
-//! BMAD's order: analysis is optional, then PRD, UX where people see something, architecture, epics with their stories,
-//! readiness, the sprint's plan, and story by story after that. What a person does about it is theirs: run the other step
-//! first, go on anyway, or leave it.
+//! BMAD's order: analysis is optional, then PRD, UX where the product has a user interface, architecture, epics with their
+//! stories, readiness, the sprint plan, and then story by story. The user decides what to do: run the other step first,
+//! continue anyway, or leave it.
 
 use super::{
     Missing, Suggestion,
@@ -18,27 +18,29 @@ use crate::{
     problem::{Problem, rules},
 };
 
-/// One thing a step needs.
+/// One thing that a step needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Document(Kind),
-    /// A verdict, whichever it is: what it means is said elsewhere.
+    /// A readiness verdict, whichever it is: its meaning is judged elsewhere.
     Readiness,
     /// Epics with stories, or a spec of late eras.
     Plan,
     Stories,
     Board,
-    /// A story of the board in one of these states.
+    /// A story on the board in one of these states.
     StoryAt(&'static [StoryStatus]),
     /// The file of the story that is developed next.
     StoryFile,
 }
 
+/// What a step needs, in the order in which it would be provided.
 fn needs(material: &Material<'_>, step: Step) -> Vec<Need> {
     const PRD: Need = Need::Document(Kind::Prd);
     const ARCHITECTURE: Need = Need::Document(Kind::Architecture);
     const EPICS: Need = Need::Document(Kind::Epics);
     const DUE: Need = Need::StoryAt(&[StoryStatus::ReadyForDev, StoryStatus::InProgress]);
+    // An unknown era is treated like the ones that write story files, since most do.
     let creates = material.creates() || material.layout.era.is_none();
     match step {
         Step::Ux | Step::Architecture => vec![PRD],
@@ -56,6 +58,7 @@ fn needs(material: &Material<'_>, step: Step) -> Vec<Need> {
         Step::Retrospective => vec![Need::Board, Need::StoryAt(&[StoryStatus::Done])],
         Step::DevStory | Step::Trace => vec![Need::Plan],
         Step::CorrectCourse => vec![PRD, EPICS],
+        // These steps can run at any time; they are listed so that a new step does not slip through.
         Step::Brainstorming
         | Step::Research
         | Step::ProductBrief
@@ -69,21 +72,23 @@ fn needs(material: &Material<'_>, step: Step) -> Vec<Need> {
     }
 }
 
-/// Something that is missing, and the step that makes it.
+/// Something that is missing, and the step that provides it.
 struct Gap {
     missing: Missing,
     maker: Step,
     why: String,
-    /// Its maker can do it at once, whatever it usually needs.
+    /// Whether that step can run at once, without what it usually needs.
     at_once: bool,
 }
 
+/// Checks the needs of a step: what is missing, and which step to run first.
 pub(super) fn check(
     material: &Material<'_>,
     step: Step,
     problems: &mut Vec<Problem>,
 ) -> (Vec<Missing>, Option<Suggestion>) {
     let gaps = gaps(material, step);
+    // The plan may be complete and still be judged not ready; then the advice is to check it again.
     let refused = problems.iter().any(|problem| problem.rule == rules::READINESS_NOT_READY);
     remarks(material, step, problems);
     let suggestion = match gaps.first() {
@@ -115,9 +120,10 @@ fn gaps(material: &Material<'_>, step: Step) -> Vec<Gap> {
     gaps
 }
 
-/// The first step of the way: what is needed may need something itself.
+/// The first step to run: a missing document may itself need others.
 fn first_of_all(material: &Material<'_>, gap: &Gap) -> Suggestion {
     let (mut step, mut why) = (gap.maker, gap.why.clone());
+    // Each round goes one step back; the number of steps bounds the loop, should the table ever contain a cycle.
     for _ in Step::ALL.iter().filter(|_| !gap.at_once) {
         let Some(before) = gaps(material, step).into_iter().next().filter(|gap| gap.maker != step) else {
             break;
@@ -127,6 +133,7 @@ fn first_of_all(material: &Material<'_>, gap: &Gap) -> Suggestion {
     Suggestion { step: step.as_str(), command: material.how(step), why }
 }
 
+/// The gap for a need; `None` if the need is met.
 fn gap(material: &Material<'_>, need: Need) -> Option<Gap> {
     let made = |document: &str, path: String, maker: Step, why: &str| {
         let missing = Missing { document: document.to_string(), path };
@@ -167,6 +174,7 @@ fn gap(material: &Material<'_>, need: Need) -> Option<Gap> {
             })?
         }
         Need::StoryFile => {
+            // A story in progress is developed before the next one is started.
             let due = stories_at(material, &[StoryStatus::InProgress]);
             let due = if due.is_empty() { stories_at(material, &[StoryStatus::ReadyForDev]) } else { due };
             let key = due.into_iter().min_by_key(|key| key.number())?;
@@ -177,6 +185,7 @@ fn gap(material: &Material<'_>, need: Need) -> Option<Gap> {
     }
 }
 
+/// The gap for a document that is missing, empty or only a template.
 fn document(material: &Material<'_>, kind: Kind) -> Option<Gap> {
     let (name, file) = match kind {
         Kind::Architecture => ("architecture", "architecture.md"),
@@ -184,6 +193,7 @@ fn document(material: &Material<'_>, kind: Kind) -> Option<Gap> {
         Kind::Ux => ("UX design", "ux-design-specification.md"),
         _ => ("PRD", "prd.md"),
     };
+    // Era D keeps each run of a planning workflow in a folder of its own.
     let late = material.layout.era == Some(Era::D);
     let file = match kind {
         Kind::Prd if late => "prds/prd-PROJECT-DATE/prd.md",
@@ -214,10 +224,11 @@ fn stories_at<'a>(material: &Material<'a>, states: &[StoryStatus]) -> Vec<&'a St
     all.filter(|(_, entry)| is_at(entry.state)).map(|(key, _)| key).collect()
 }
 
-/// Which step brings a story to a state.
+/// The step that brings a story to one of these states, and why.
 fn towards(material: &Material<'_>, states: &[StoryStatus]) -> (Step, &'static str) {
     let has = |state: StoryStatus| !stories_at(material, &[state]).is_empty();
     let at = |state: StoryStatus| states.contains(&state);
+    // A story is done after its review, so a story at review is the nearest one.
     if at(StoryStatus::Done) {
         return if has(StoryStatus::Review) {
             (Step::CodeReview, "no story is done")
@@ -234,7 +245,7 @@ fn towards(material: &Material<'_>, states: &[StoryStatus]) -> (Step, &'static s
     (Step::SprintPlanning, "the board has no story left for it")
 }
 
-/// What a person may want to know before the step, and nothing that keeps it.
+/// Remarks that may interest the user before the step and do not keep it from running.
 fn remarks(material: &Material<'_>, step: Step, problems: &mut Vec<Problem>) {
     let ux = matches!(step, Step::Architecture | Step::Epics | Step::Readiness);
     if ux && let Some(prd) = material.documents.prd().filter(|_| material.documents.ux().is_none()) {
@@ -247,6 +258,7 @@ fn remarks(material: &Material<'_>, step: Step, problems: &mut Vec<Problem>) {
     if step == Step::Retrospective
         && let Some(board) = material.board
     {
+        // An epic without stories is no reason to wait.
         let open = |epic: &u32| {
             let mut own = board.stories().filter(|(key, _)| key.epic == *epic).peekable();
             let is_done = |state: Option<State>| state == Some(State::Story(StoryStatus::Done));

@@ -1,5 +1,5 @@
-//! The documents of planning, each on its own: whether it is written at all, how far its workflow got, and what the reports about
-//! the plan decided.
+//! The planning documents, each on its own: whether it is written at all, how far its workflow got, and the verdicts of the
+//! reports about the plan.
 
 use super::material::{Material, joined};
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
 pub(super) fn check(material: &Material<'_>, step: Option<Step>, problems: &mut Vec<Problem>) {
     for kind in [Kind::Prd, Kind::Architecture, Kind::Ux, Kind::Epics] {
         let Some(document) = material.documents.first(kind) else { continue };
+        // An empty document has its own problem, and a bare template would break every further rule.
         if !document.empty && is_template(material, document) {
             problems.push(
                 Problem::warning("document-template", &document.path, "only the template stands here")
@@ -42,9 +43,10 @@ pub(super) fn maker(kind: Kind) -> Step {
     }
 }
 
-/// Whether nobody has written anything into it yet: most of it is placeholders, or no step is done and next to nothing is there.
+/// Whether a document is still its template: mostly placeholders, or no step is done and there is next to no text.
 pub(super) fn is_template(material: &Material<'_>, document: &Document) -> bool {
     let Some(text) = material.texts.iter().find(|text| text.path == document.path) else { return false };
+    // A folder of parts is the result of finished work.
     if !document.sharded.is_empty() {
         return false;
     }
@@ -54,6 +56,7 @@ pub(super) fn is_template(material: &Material<'_>, document: &Document) -> bool 
         .iter()
         .filter(|line| line.kind == LineKind::Prose && !line.is_blank() && line.heading().is_none())
         .collect();
+    // Headings come from the template and say nothing about the progress.
     let open = said.iter().filter(|line| placeholder(line.text).is_some()).count();
     let begun = front(&page).is_some_and(|front| {
         front.get("stepsCompleted").is_some_and(|steps| steps.items().is_empty() && steps.text().is_none())
@@ -61,7 +64,8 @@ pub(super) fn is_template(material: &Material<'_>, document: &Document) -> bool 
     (open > 0 && open * 2 >= said.len()) || (begun && said.len() < 3)
 }
 
-/// `{{project_name}}`: lower case words of a template, as BMAD has them. Products have placeholders of their own.
+/// The first placeholder such as `{{project_name}}`: lower-case words, as BMAD's templates have them. Products have
+/// placeholders of their own.
 fn placeholder(text: &str) -> Option<&str> {
     let mut rest = text;
     while let Some((_, behind)) = rest.split_once("{{") {
@@ -79,7 +83,7 @@ fn front(page: &Page<'_>) -> Option<yaml::Node> {
     page.front_matter().and_then(|front| yaml::parse(front).ok())
 }
 
-/// The names of BMAD's own templates.
+/// The placeholders of BMAD's own templates.
 const TEMPLATE_NAMES: [&str; 8] = [
     "project_name",
     "user_name",
@@ -91,9 +95,11 @@ const TEMPLATE_NAMES: [&str; 8] = [
     "capability",
 ];
 
+/// Reports a placeholder of the template that was not filled in.
 fn left_open(material: &Material<'_>, document: &Document, problems: &mut Vec<Problem>) {
     for text in material.of(document.kind) {
         let page = Page::of(&text.text);
+        // A placeholder in backticks is quoted on purpose.
         let own = |line: &&Line<'_>| {
             line.is_prose()
                 && !line.text.contains('`')
@@ -114,12 +120,13 @@ pub(super) fn short(text: &str) -> String {
     if cut.len() < text.len() { cut + "…" } else { cut }
 }
 
-/// How far the workflow got, against the steps that are installed. The last steps of some eras leave no trace.
+/// Reports a workflow that was not finished, by the steps that are installed. The last steps of some eras are not recorded.
 fn unfinished(material: &Material<'_>, document: &Document, problems: &mut Vec<Problem>) {
     let done = document.steps_completed.iter().filter_map(|step| step_number(step)).max();
     let (Some(done), Some(last)) = (done, last_step(material, document.kind)) else { return };
     let Some(text) = material.texts.iter().find(|text| text.path == document.path) else { return };
     let page = Page::of(&text.text);
+    // A document may be declared complete without its last steps.
     let says_so = front(&page).is_some_and(|front| {
         let status = front.get("status").and_then(yaml::Node::text).unwrap_or_default().to_lowercase();
         ["complete", "completed", "done", "final", "approved"].contains(&status.as_str())
@@ -138,7 +145,7 @@ fn unfinished(material: &Material<'_>, document: &Document, problems: &mut Vec<P
     problems.push(problem);
 }
 
-/// `3`, `step-03-success`, `step-03b-x.md`.
+/// The number in `3`, `step-03-success` or `step-03b-x.md`.
 fn step_number(step: &str) -> Option<u32> {
     let step = step.trim().trim_start_matches("step-");
     let end = step.find(|c: char| !c.is_ascii_digit()).unwrap_or(step.len());
@@ -155,6 +162,7 @@ fn last_step(material: &Material<'_>, kind: Kind) -> Option<u32> {
         _ => return None,
     };
     let mut folders: Vec<String> = Vec::new();
+    // Early eras have their steps below `_bmad`, sorted by phase; later ones have them inside the skills.
     if let Some(root) = &material.layout.root {
         let workflows = joined(root, "bmm/workflows");
         let phases = material.shelf.names(&workflows);
@@ -176,18 +184,19 @@ fn last_step(material: &Material<'_>, kind: Kind) -> Option<u32> {
     )
 }
 
-/// The verdict of the report that counts, if it states one.
+/// The verdict of the report that counts.
 pub(super) fn readiness_of(material: &Material<'_>) -> Option<(String, Reading<Readiness>)> {
     let document = material.documents.readiness()?;
     let text = shelf::read(material.shelf, &document.path, &mut Vec::new())?;
     Some((document.path.clone(), Readiness::read(&document.path, &text)))
 }
 
+/// Reports a verdict that the plan is not ready.
 fn readiness(material: &Material<'_>, step: Option<Step>, problems: &mut Vec<Problem>) {
     let Some((path, reading)) = readiness_of(material) else { return };
     problems.extend(reading.problems);
     let Some(stated) = reading.stated else { return };
-    // Once a sprint is on, an old report is history, unless what it is for is asked about.
+    // Once a sprint has begun, an old report is history, unless a step that depends on it is checked.
     let is_asked = match step {
         Some(step) => matches!(step, Step::SprintPlanning | Step::CreateStory | Step::DevStory),
         None => material.board.is_none(),
@@ -215,11 +224,12 @@ fn readiness(material: &Material<'_>, step: Option<Step>, problems: &mut Vec<Pro
     problems.push(problem.at(stated.line).todo(again));
 }
 
+/// Reports a trace gate that did not pass.
 fn trace(material: &Material<'_>, problems: &mut Vec<Problem>) {
     let Some(document) = material.documents.first(Kind::Trace) else { return };
     let Some(text) = shelf::read(material.shelf, &document.path, &mut Vec::new()) else { return };
     let reading = Trace::read(&document.path, &text);
-    // A matrix without a gate is a matrix.
+    // A matrix without a gate decision is still a matrix.
     problems.extend(reading.problems.into_iter().filter(|problem| problem.rule != rules::VERDICT_MISSING));
     let Some(stated) = reading.stated else { return };
     let why = match stated.verdict {

@@ -1,4 +1,5 @@
-//! The functional requirements of the PRD against the epics: what nobody builds, and what nobody asked for.
+//! The functional requirements of the PRD compared with the epics: those that no epic covers, and those that the PRD does not
+//! have.
 //!
 //! Other kinds are left alone: epics number those themselves where the PRD does not.
 
@@ -16,17 +17,18 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
     unknown_epics(material, problems);
     let mut seen = BTreeSet::new();
     let asked: Vec<Requirement> = material
+        // A requirement may be defined again in a later part of the PRD; the first place counts.
         .of(Kind::Prd)
         .flat_map(|text| inventory(&text.path, &text.text))
         .filter(|requirement| is_functional(&requirement.id) && seen.insert(requirement.id.clone()))
         .collect();
     let named = named(material);
-    // One of them does not number its requirements: nothing can be compared.
+    // If one of the two does not number its requirements, nothing can be compared.
     if asked.is_empty() || named.is_empty() || material.of(Kind::Epics).next().is_none() {
         return;
     }
     uncovered(material, &asked, problems);
-    // A shape that is not read as a definition is still the PRD's word.
+    // A requirement that is not recognized as a definition still belongs to the PRD if it is mentioned there.
     let mentioned: BTreeSet<String> = material.of(Kind::Prd).flat_map(|text| ids_in(&text.text)).collect();
     let unknown = named.into_iter().filter(|(id, _)| !mentioned.contains(id)).collect();
     unasked(&asked, unknown, problems);
@@ -36,13 +38,13 @@ fn is_functional(id: &str) -> bool {
     id.starts_with("FR")
 }
 
-/// Where something is said.
+/// Where a requirement is named.
 struct Place {
     path: String,
     line: usize,
 }
 
-/// Every functional requirement the epics name, with the first place.
+/// Every functional requirement that the epics name, with its first place.
 fn named(material: &Material<'_>) -> BTreeMap<String, Place> {
     let epics = &material.epics;
     let inventory = epics.requirements.iter().map(|own| (&own.id, &own.path, own.line));
@@ -63,7 +65,7 @@ fn named(material: &Material<'_>) -> BTreeMap<String, Place> {
     named
 }
 
-/// What the inventory of the epics only repeats is not yet built by any of them.
+/// Reports requirements that no epic covers. The inventory of the epics only repeats the PRD and covers nothing.
 fn uncovered(material: &Material<'_>, asked: &[Requirement], problems: &mut Vec<Problem>) {
     let epics = &material.epics;
     let by_map = epics.coverage.iter().filter(|own| !own.epics.is_empty()).map(|own| &own.requirement);
@@ -86,6 +88,7 @@ fn uncovered(material: &Material<'_>, asked: &[Requirement], problems: &mut Vec<
     }
 }
 
+/// Reports requirements that the epics name and the PRD does not have.
 fn unasked(asked: &[Requirement], unknown: BTreeMap<String, Place>, problems: &mut Vec<Problem>) {
     let prd = asked.first().map_or("the PRD", |requirement| requirement.path.as_str());
     for (id, place) in unknown {
@@ -99,8 +102,9 @@ fn unasked(asked: &[Requirement], unknown: BTreeMap<String, Place>, problems: &m
     }
 }
 
-/// The map names epics that are not there.
+/// Reports epics that the coverage map names and that do not exist.
 fn unknown_epics(material: &Material<'_>, problems: &mut Vec<Problem>) {
+    // Without any epic the map is only ahead of the plan.
     let known: BTreeSet<u32> = material.epics.epics.iter().map(|epic| epic.number).collect();
     if known.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! Folders with a `SPEC.md`: the stories that `stories.yaml` lists against the files beside it. A story without a file is one
-//! that was not begun.
+//! Folders with a `SPEC.md`: the stories in `stories.yaml` compared with the files beside it. A story without a file has not
+//! been started.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,7 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Compares the listed ids with the story files, and checks each file.
 fn compare(
     material: &Material<'_>,
     list: &str,
@@ -33,10 +34,11 @@ fn compare(
     for path in files {
         let name = path.rsplit('/').next().unwrap_or(path);
         let stem = name.strip_suffix(".md").unwrap_or(name);
-        // The id is followed by a dash; the longest that fits is meant.
+        // The id is followed by a dash; the longest id that fits is meant.
         let cuts = stem.match_indices('-').map(|(at, _)| &stem[..at]).chain([stem]);
         match cuts.filter(|start| lines.contains_key(start)).max_by_key(|start| start.len()) {
             Some(id) => of_id.entry(id).or_default().push(path),
+            // Without a readable list every file would be reported.
             None if lines.is_empty() => {}
             None => problems.push(
                 Problem::warning("stories-file-unlisted", path, format!("no story of {list} has this file"))
@@ -59,6 +61,7 @@ fn compare(
     }
 }
 
+/// Reports dependencies on ids that the list does not have.
 fn depends(path: &str, text: &str, ids: &BTreeMap<&str, usize>, problems: &mut Vec<Problem>) {
     for other in story::read(path, text).depends_on.into_iter().take(super::dangling::MOST) {
         if !ids.contains_key(other.as_str()) {

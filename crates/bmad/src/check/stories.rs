@@ -1,5 +1,5 @@
-//! Epics, the board and the stories' files against each other. They are compared by number: boards and files were named by agents
-//! in most eras, and a slug that differs is worth a word, not an alarm.
+//! Compares epics, the board and the story files. They are compared by number: in most eras agents named boards and files,
+//! and a different slug is worth a note, not an alarm.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub(super) fn check(material: &Material<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A story that counts as done, and its review's findings do not.
+/// Reports a story that counts as done while its review's findings are open.
 fn follow_ups(material: &Material<'_>, file: &File, problems: &mut Vec<Problem>) {
     let entry = file.story.key.as_ref().and_then(|key| material.entry(key));
     let is_done = entry.is_some_and(|entry| state_of(entry) == Some(StoryStatus::Done));
@@ -46,7 +46,7 @@ fn follow_ups(material: &Material<'_>, file: &File, problems: &mut Vec<Problem>)
     problems.push(problem.todo("see to it, or tick it"));
 }
 
-/// Two files of one story: agents take either.
+/// Reports two files of one story: agents may take either.
 fn one_file_each(material: &Material<'_>, problems: &mut Vec<Problem>) {
     let mut of_number: BTreeMap<Number, &File> = BTreeMap::new();
     let own = material.stories.iter().filter(|file| !file.is_spec);
@@ -64,7 +64,7 @@ fn one_file_each(material: &Material<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A story without the letter that a split gave it.
+/// A number without the letter that a split story has.
 fn whole(number: Number) -> Number {
     Number { letter: None, ..number }
 }
@@ -76,7 +76,7 @@ fn state_of(entry: &Entry) -> Option<StoryStatus> {
     }
 }
 
-/// A story as the board has it.
+/// A story as it is on the board.
 #[derive(Clone, Copy)]
 struct OnBoard<'b> {
     key: &'b StoryKey,
@@ -87,6 +87,7 @@ fn by_number(board: &Board) -> BTreeMap<Number, OnBoard<'_>> {
     board.stories().map(|(key, entry)| (key.number(), OnBoard { key, entry })).collect()
 }
 
+/// Compares the stories of the epics with those of the board.
 fn epics_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Problem>) {
     let planned: BTreeMap<Number, &EpicStory> =
         material.epics.stories().map(|story| (story.number, story)).collect();
@@ -101,6 +102,7 @@ fn epics_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
     for (number, story) in &planned {
         match on_board.get(number) {
             Some(on_board) => renamed(material, story, *on_board, problems),
+            // A story that was split on the board covers its original.
             None if whole_on_board.contains(&whole(*number)) => {}
             None => problems.push(
                 Problem::warning(
@@ -114,7 +116,7 @@ fn epics_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
             ),
         }
     }
-    // Epics may have been archived once they were built: only those that are there are compared.
+    // Epics may be archived once they are built, so only epics that still exist are compared.
     let epics: BTreeSet<u32> = whole_planned.iter().map(|number| number.epic).collect();
     for OnBoard { key, entry } in on_board.values() {
         if !epics.contains(&key.epic) || whole_planned.contains(&whole(key.number())) {
@@ -139,12 +141,13 @@ fn epics_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
     }
 }
 
+/// Reports a story whose title and key on the board no longer match.
 fn renamed(material: &Material<'_>, story: &EpicStory, on_board: OnBoard<'_>, problems: &mut Vec<Problem>) {
     let (OnBoard { key, entry }, Some(board)) = (on_board, material.board) else { return };
     if story.key.slug == key.slug || story.key.slug.is_empty() {
         return;
     }
-    // From era D on a script makes the key of the title: another key would be another story to it.
+    // From era D on, a script makes the key from the title: a different key would be a different story to it.
     let weight = if material.layout.era == Some(Era::D) { Weight::Warning } else { Weight::Note };
     let what = format!(
         "story {} is `{key}` on the board ({}:{}), and its title makes it `{}`",
@@ -158,6 +161,7 @@ fn renamed(material: &Material<'_>, story: &EpicStory, on_board: OnBoard<'_>, pr
     problems.push(problem.why(why).todo("if it was renamed, rename it on the board and its file as well"));
 }
 
+/// Compares the story files with the board, by key and then by number.
 fn files_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Problem>) {
     let by_number = by_number(board);
     if by_number.is_empty() {
@@ -171,12 +175,12 @@ fn files_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
             status(board, file, OnBoard { key, entry }, problems);
             continue;
         }
-        // Specs are named as their author likes.
+        // The author of a spec chooses its name.
         if file.is_spec {
             continue;
         }
         match by_number.get(&key.number()) {
-            // A second file about a story that has its own.
+            // This is a second file about a story that has its own.
             Some(OnBoard { key: other, .. }) if keys.contains(other) => {}
             Some(OnBoard { key: other, entry }) => {
                 let what = format!(
@@ -202,10 +206,11 @@ fn files_and_board(material: &Material<'_>, board: &Board, problems: &mut Vec<Pr
     }
 }
 
-/// The story's own status against the board's.
+/// Compares the story's own status with the board's.
 fn status(board: &Board, file: &File, on_board: OnBoard<'_>, problems: &mut Vec<Problem>) {
     let OnBoard { key, entry } = on_board;
     let Some(own) = &file.story.status else { return };
+    // A blocked story is no contradiction to the board, but the agent will stop at it.
     if own.status.is_none() && own.said.trim().eq_ignore_ascii_case("blocked") {
         let what =
             format!("the story says blocked, the board {} ({}:{})", entry.said, board.path, entry.line);
@@ -231,7 +236,7 @@ fn status(board: &Board, file: &File, on_board: OnBoard<'_>, problems: &mut Vec<
     problems.push(problem.why("the board holds").todo(todo));
 }
 
-/// Stories that have to have a file and have none.
+/// Reports stories that should have a file and have none.
 fn without_file(material: &Material<'_>, board: &Board, problems: &mut Vec<Problem>) {
     if !material.creates() {
         return;
@@ -239,7 +244,7 @@ fn without_file(material: &Material<'_>, board: &Board, problems: &mut Vec<Probl
     for (key, entry) in board.stories() {
         let weight = match state_of(entry) {
             None | Some(StoryStatus::Backlog) => continue,
-            // Files of stories that are done are put away.
+            // Files of finished stories are often archived.
             Some(StoryStatus::Done) => Weight::Note,
             Some(_) => Weight::Warning,
         };
@@ -247,7 +252,7 @@ fn without_file(material: &Material<'_>, board: &Board, problems: &mut Vec<Probl
             continue;
         }
         let path = joined(&material.config.folders.implementation, &format!("{key}.md"));
-        // One that cannot be read is another problem, and is said already.
+        // A file that cannot be read is another problem, which is already reported.
         if material.is_there(&path) {
             continue;
         }
@@ -262,7 +267,7 @@ fn without_file(material: &Material<'_>, board: &Board, problems: &mut Vec<Probl
     }
 }
 
-/// Everything is ticked, and the story was not handed on.
+/// Reports a story in progress whose tasks are all ticked.
 fn all_ticked(material: &Material<'_>, file: &File, problems: &mut Vec<Problem>) {
     let (done, all) = file.story.progress();
     let Some(status) = file.story.status.as_ref() else { return };
@@ -283,7 +288,7 @@ fn all_ticked(material: &Material<'_>, file: &File, problems: &mut Vec<Problem>)
     problems.push(problem.why("nobody reviews it while it is").todo(todo));
 }
 
-/// The files a story says it touched.
+/// Reports files that a story lists and that do not exist.
 fn listed_files(material: &Material<'_>, file: &File, problems: &mut Vec<Problem>) {
     let key = file.story.key.as_ref();
     let on_board = key.and_then(|key| material.entry(key)).and_then(state_of);
@@ -296,6 +301,7 @@ fn listed_files(material: &Material<'_>, file: &File, problems: &mut Vec<Problem
     };
     let page = Page::of(&file.text);
     let gone = gone_lines(&page.lines);
+    // Patterns, placeholders and renames are no paths.
     let is_plain =
         |path: &str| is_inside(path) && !path.contains(['*', '{', '<', '…', '→']) && !path.contains("...");
     let lost: Vec<(&str, usize)> = file
@@ -306,6 +312,7 @@ fn listed_files(material: &Material<'_>, file: &File, problems: &mut Vec<Problem
         .map(|said| (said.text.as_str(), said.line))
         .collect();
     let Some((_, line)) = lost.first() else { return };
+    // Three names show what is meant; a list may be long.
     let names: Vec<&str> = lost.iter().take(3).map(|(name, _)| *name).collect();
     let more = if lost.len() > 3 { format!(" and {} more", lost.len() - 3) } else { String::new() };
     let what = format!("of the files it lists, these are not there: {}{more}", short(&names.join(", ")));
@@ -313,7 +320,7 @@ fn listed_files(material: &Material<'_>, file: &File, problems: &mut Vec<Problem
     problems.push(Problem::new(weight, "story-file-list", &file.path, what).at(*line).why(why));
 }
 
-/// Lines that tell of files that were deleted or moved, by themselves or by the label above them.
+/// The lines about files that were deleted or moved, by their own words or by the label above them.
 fn gone_lines(lines: &[Line<'_>]) -> BTreeSet<usize> {
     let tells = |text: &str| {
         let text = text.to_lowercase();
@@ -323,6 +330,7 @@ fn gone_lines(lines: &[Line<'_>]) -> BTreeSet<usize> {
     let mut gone = BTreeSet::new();
     for line in lines.iter().filter(|line| line.is_prose() && !line.is_blank()) {
         let text = line.text.trim();
+        // A label such as `Deleted:` applies to all lines up to the next label.
         let is_label = line.heading().is_some() || text.trim_end_matches('*').ends_with(':');
         if is_label {
             under = tells(text);

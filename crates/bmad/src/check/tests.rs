@@ -11,7 +11,7 @@ const BOARD: &str = "_bmad-output/implementation-artifacts/sprint-status.yaml";
 const LOG_IN: &str = "_bmad-output/implementation-artifacts/1-1-log-in.md";
 const LOG_OUT: &str = "_bmad-output/implementation-artifacts/1-2-log-out.md";
 
-/// What the installer of 6.0 leaves, as far as anything looks at it.
+/// The files of BMAD 6.0 that the checks look at.
 const INSTALLED: [(&str, &str); 16] = [
     ("_bmad/_config/manifest.yaml", "installation:\n  version: 6.0.4\nmodules:\n  - name: bmm\n"),
     ("_bmad/_config/bmad-help.csv", "module,phase\n"),
@@ -43,7 +43,7 @@ const LOG_IN_TEXT: &str = "# Story 1.1: Log in\n\nStatus: review\n\n## Acceptanc
 const LOG_OUT_TEXT: &str = "# Story 1.2: Log out\n\nStatus: ready-for-dev\n\n## Acceptance Criteria\n\n1. It closes.\n\n\
     ## Tasks / Subtasks\n\n- [ ] Do it (AC: 1)\n";
 
-/// A project with nothing wrong in it.
+/// A project without any problem.
 fn healthy() -> Kept {
     let mut kept = Kept::with(INSTALLED);
     for (path, text) in [
@@ -78,7 +78,7 @@ fn checked(kept: &Kept, step: Option<Step>) -> Report {
     run(&input, step)
 }
 
-/// `weight rule name:line` of every problem.
+/// Renders every problem as `weight rule name:line`.
 fn said(report: &Report) -> Vec<String> {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
     let line = |line: Option<usize>| line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -90,7 +90,7 @@ fn said(report: &Report) -> Vec<String> {
     .collect()
 }
 
-/// The healthy project with these files instead; an empty text: without the file.
+/// The healthy project with these files replaced; an empty text removes the file.
 fn with(changes: &[(&str, &str)]) -> Kept {
     let all = healthy();
     let mut kept = Kept::default();
@@ -115,7 +115,7 @@ fn a_healthy_project_has_nothing_wrong_at_any_time_of_its_life() {
         (whole.looked_at.documents, whole.looked_at.stories, whole.looked_at.on_board),
         (4, 2, Some(2))
     );
-    // As far as it has come: file by file.
+    // The project at each stage of its life: one file more each time.
     let mut kept = Kept::default();
     for path in [PRD, ARCHITECTURE, EPICS, READINESS, BOARD, LOG_IN, LOG_OUT] {
         kept.put(path, &healthy().read(path).unwrap().unwrap());
@@ -126,7 +126,7 @@ fn a_healthy_project_has_nothing_wrong_at_any_time_of_its_life() {
     assert!(checked(&Kept::default(), None).looked_at.is_nothing());
 }
 
-/// Files that are other than in the healthy project, and what is said then.
+/// The files that differ from the healthy project, and the problems that they cause.
 type Row<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
 
 fn hold(table: &[Row<'_>]) {
@@ -249,10 +249,10 @@ fn what_real_projects_do_is_no_alarm() {
     let table: &[&[(&str, &str)]] = &[
         // Epics that name no requirement.
         &[(EPICS, words)],
-        // A PRD that numbers nothing.
+        // A PRD that does not number its requirements.
         &[(PRD, "# Shop\n\nPeople log in and out.\n"), (ARCHITECTURE, "# A\n\nText.\n")],
         &[(PRD, &PRD_TEXT.replace("FR1", "FR-001").replace("FR2", "**FR-2**"))],
-        // Requirements in shapes of their own are the PRD's all the same.
+        // Requirements in other forms still belong to the PRD.
         &[(PRD, &PRD_TEXT.replace("- FR2:", "- FR2"))],
         &[(PRD, &PRD_TEXT.replace("- FR2:", "- **FR2**"))],
         &[(BOARD, &split), (LOG_OUT, "")],
@@ -351,14 +351,14 @@ fn the_stories_of_a_spec_are_those_of_its_files() {
     );
 }
 
-/// What files of BMAD are made of, in any order.
+/// The pieces that BMAD's files are made of, in any order.
 const TEXT: &str = "(?s)([-#`\\[\\]()| \\n{}:.*]|\\.|FR1|Epic 1|Story 1\\.1|\
     ---\n|\\]\\(a\\.md#b\\)|Status: done|[a-zü0-9]){0,60}";
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever stands in the files, a report comes of it, and the same one twice.
+    /// Any content of the files gives a report, and the same one twice.
     #[test]
     fn no_texts_break_it(
         texts in proptest::collection::vec((0..8_usize, TEXT), 0..8),

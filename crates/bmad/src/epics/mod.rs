@@ -1,8 +1,8 @@
-//! Epics and their stories, from one `epics.md` or from a folder of parts, and what of the requirements they cover.
+//! Epics and their stories, from one `epics.md` or from a folder of parts, and the requirements that they cover.
 //!
-//! Headings are taken as BMAD's own planner takes them: `## Epic 1: …` up to the third level, `### Story 1.2: …` from the
-//! second to the fourth, in any case, never in code. A story belongs to the epic its number names, wherever it stands. Whether
-//! the stories are on the board is not known here.
+//! Headings are read as BMAD's own planner reads them: `## Epic 1: …` up to the third level, `### Story 1.2: …` from the
+//! second to the fourth, in any case, never in code. A story belongs to the epic that its number names, even if it is written
+//! elsewhere. Whether the stories are on the board is not known here.
 
 mod requirements;
 
@@ -19,17 +19,18 @@ use crate::{
     story,
 };
 
-/// All epics, by their numbers.
+/// All epics of a project, by their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Epics {
     pub epics: Vec<Epic>,
-    /// The inventory of the file: `FR1: …`, `NFR2: …`.
+    /// The requirements inventory of the file: `FR1: …`, `NFR2: …`.
     pub requirements: Vec<Requirement>,
-    /// Which epic is for which requirement, by the file's own map.
+    /// Which epic covers which requirement, by the file's own map.
     pub coverage: Vec<Coverage>,
     pub problems: Vec<Problem>,
 }
 
+/// One epic of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Epic {
     pub number: u32,
@@ -37,23 +38,24 @@ pub struct Epic {
     pub path: String,
     pub line: usize,
     pub goal: String,
-    /// What it says it covers: `FR1`, `NFR2`.
+    /// The requirements that it covers by its own text: `FR1`, `NFR2`.
     pub requirements: Vec<String>,
-    /// It stands only in the list of epics: nothing is worked out yet.
+    /// Whether it is only named in the list of epics and not worked out yet.
     pub only_listed: bool,
     pub stories: Vec<EpicStory>,
 }
 
+/// One story of an epic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EpicStory {
     pub number: Number,
     pub title: String,
     pub path: String,
     pub line: usize,
-    /// By the title's slug. Boards of older eras were written by agents: look for the number first.
+    /// The key with the slug of the title. Agents of older eras wrote boards themselves, so compare the number first.
     pub key: StoryKey,
     pub criteria: Vec<String>,
-    /// What it names: `FR1`, `NFR2`.
+    /// The requirements that it names: `FR1`, `NFR2`.
     pub requirements: Vec<String>,
 }
 
@@ -63,7 +65,7 @@ impl Epics {
     }
 }
 
-/// Reads the parts, in their order.
+/// Reads the files of the plan, in their order.
 pub fn read(files: &[(&str, &str)]) -> Epics {
     let mut gathered = Gathered::default();
     for (path, text) in files {
@@ -72,15 +74,16 @@ pub fn read(files: &[(&str, &str)]) -> Epics {
     gathered.whole()
 }
 
-/// A heading that means something here.
+/// A heading that means something to the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Heading<'t> {
     Epic(u32, &'t str),
     Story(Number, &'t str),
-    /// Begins like one and is none.
+    /// The heading begins like one of ours and cannot be read.
     Suspect,
 }
 
+/// The epics while the files are read. Stories are kept apart until all files are read, since an epic may follow its stories.
 #[derive(Default)]
 struct Gathered {
     epics: BTreeMap<u32, Epic>,
@@ -91,6 +94,7 @@ struct Gathered {
 }
 
 impl Gathered {
+    /// Reads one file: its headings, and the text below each.
     fn file(&mut self, path: &str, page: &Page<'_>) {
         let found: Vec<(usize, Heading<'_>)> = page
             .lines
@@ -99,7 +103,7 @@ impl Gathered {
             .filter_map(|(index, line)| heading(line).map(|heading| (index, heading)))
             .collect();
         let listed = listed(page);
-        // Where what stands under a heading ends: at the next heading of ours, and at one of its level or above.
+        // The text under a heading ends at the next of our headings, or at any heading of its level or above.
         let ends: BTreeMap<usize, usize> =
             page.sections().into_iter().map(|section| (section.heading, section.lines.end)).collect();
         let mut under = None;
@@ -119,6 +123,7 @@ impl Gathered {
         requirements::gather(path, page, &mut self.requirements, &mut self.coverage);
     }
 
+    /// Adds an epic, or merges it with the entry of the same number.
     fn epic(&mut self, number: u32, title: &str, is_listed: bool, body: &Body<'_, '_>) {
         let mut epic = Epic {
             number,
@@ -135,7 +140,7 @@ impl Gathered {
             return;
         };
         match (known.only_listed, is_listed) {
-            // The list tells what an epic covers, the epic itself the rest.
+            // The list of epics knows which requirements an epic covers, the epic itself knows the rest.
             (true, false) => {
                 epic.requirements = joined(epic.requirements, &known.requirements);
                 if epic.goal.is_empty() {
@@ -143,6 +148,7 @@ impl Gathered {
                 }
                 *known = epic;
             }
+            // The list may also come after the epics; then it only adds requirements.
             (false, true) => {
                 known.requirements = joined(std::mem::take(&mut known.requirements), &epic.requirements)
             }
@@ -156,8 +162,10 @@ impl Gathered {
         }
     }
 
+    /// Adds a story to the epic that its number names.
     fn story(&mut self, number: Number, title: &str, under: Option<u32>, body: &Body<'_, '_>) {
         let stories = self.stories.entry(number.epic).or_default();
+        // BMAD's planner goes by the number, so the story is kept and the mismatch is reported.
         if let Some(under) = under.filter(|under| *under != number.epic) {
             let what = format!("story {number} stands under epic {under}");
             let problem = Problem::warning("story-elsewhere", body.path, what).at(body.line());
@@ -193,6 +201,7 @@ impl Gathered {
         self.problems.push(problem.at(body.line()).why("what stands under it is overlooked").todo(todo));
     }
 
+    /// Assembles the epics, and reports duplicates, gaps and epics without a heading.
     fn whole(mut self) -> Epics {
         for (number, stories) in &mut self.stories {
             twice(stories, &mut self.problems);
@@ -200,10 +209,12 @@ impl Gathered {
             let Some(first) = stories.first().filter(|_| !self.epics.contains_key(number)) else { continue };
             let what = format!("story {} belongs to epic {number}, which has no heading", first.number);
             let problem = Problem::error("epic-missing", &first.path, what).at(first.line);
+            // Stories without a heading of their epic still count: the missing epic gets an entry without a title.
             self.problems.push(problem.todo(format!("write `## Epic {number}: Title` above it")));
             let (path, line) = (first.path.clone(), first.line);
             self.epics.insert(*number, Epic { path, line, ..Epic::nameless(*number) });
         }
+        // Missing epics are only known once the epics without a heading have been added.
         self.missing_epics();
         for (number, epic) in &mut self.epics {
             epic.stories = self.stories.remove(number).unwrap_or_default();
@@ -246,7 +257,8 @@ impl Epic {
     }
 }
 
-/// The same number twice. With one and the same title it is one story, as BMAD's planner has it.
+/// Reports a number that occurs twice. With the same title it is one story, as BMAD's planner has it, and the copy is left
+/// out.
 fn twice(stories: &mut Vec<EpicStory>, problems: &mut Vec<Problem>) {
     let mut first: BTreeMap<Number, (String, usize, String)> = BTreeMap::new();
     stories.retain(|story| {
@@ -261,12 +273,14 @@ fn twice(stories: &mut Vec<EpicStory>, problems: &mut Vec<Problem>) {
     });
 }
 
-/// Numbers that are left out within an epic.
+/// Reports numbers that are missing within an epic.
 fn gaps(stories: &[EpicStory], problems: &mut Vec<Problem>) {
+    // Stories may stand in any order; gaps are a matter of their numbers.
     let mut sorted: Vec<&EpicStory> = stories.iter().collect();
     sorted.sort_by_key(|story| story.number);
     let mut before: u32 = 0;
     for story in sorted {
+        // Split stories such as `2.6a` and `2.6b` share a number, which is no gap.
         let number = story.number.number;
         if number > before.saturating_add(1) {
             let what = match before {
@@ -286,7 +300,7 @@ fn joined(mut own: Vec<String>, others: &[String]) -> Vec<String> {
     own
 }
 
-/// What stands under a heading.
+/// The text below a heading.
 struct Body<'p, 't> {
     path: &'p str,
     page: &'p Page<'t>,
@@ -303,13 +317,14 @@ impl<'t> Body<'_, 't> {
         self.page.lines.get(self.lines.clone()).unwrap_or_default()
     }
 
-    /// What is said before the next heading, but for the line of what it covers.
+    /// The text before the next heading, except for the line of covered requirements.
     fn goal(&self) -> String {
         let lines = self.lines().iter().take_while(|line| line.heading().is_none());
         let said = lines
             .filter(|line| line.is_prose() && ids_label(line.text).is_none())
             .map(|line| line.text.trim());
         let goal = said.collect::<Vec<_>>().join("\n");
+        // A rule `---` between sections is no part of the goal.
         let goal = goal.trim().trim_end_matches('-').trim();
         let bare =
             goal.split_once(':').filter(|(label, _)| matches!(plain(label).as_str(), "goal" | "epic goal"));
@@ -326,14 +341,17 @@ impl<'t> Body<'_, 't> {
         found
     }
 
+    /// The acceptance criteria below their label or heading.
     fn criteria(&self) -> Vec<String> {
         let lines = self.lines();
         let is_start = |line: &Line<'_>| {
             story::is_label(line) || line.heading().is_some_and(|(_, title)| story::is_ours(title))
         };
+        // Without a label the text of a story is a description, not a list of criteria.
         let Some(from) = lines.iter().position(is_start) else { return Vec::new() };
         let rest = &lines[from + 1..];
-        // Another label in bold ends them: `**Technical Notes:**`. Steps of Given/When/Then are bold, too, without a colon.
+        // Another label in bold ends the criteria: `**Technical Notes:**`. Steps of Given/When/Then are bold, too, but have
+        // no colon.
         let ends = |line: &Line<'_>| {
             line.heading().is_some_and(|(level, _)| level <= 4)
                 || line.is_prose() && line.text.starts_with("**") && line.text.trim_end().ends_with(":**")
@@ -344,25 +362,26 @@ impl<'t> Body<'_, 't> {
     }
 }
 
-/// `**FRs covered:** FR1, FR2`: what follows the label.
+/// The text behind a label such as `**FRs covered:**`.
 fn ids_label(text: &str) -> Option<&str> {
     let (label, rest) = text.split_once(':')?;
     let label = plain(label);
     (label.starts_with("fr") || label.starts_with("requirements")).then_some(rest)
 }
 
-/// Where `## Epic List` is: its epics are only named there.
+/// The line ranges of `## Epic List`, where epics are only named.
 fn listed(page: &Page<'_>) -> Vec<Range<usize>> {
     let sections = page.sections().into_iter();
     sections.filter(|section| plain(section.title) == "epic list").map(|section| section.lines).collect()
 }
 
-/// `## Epic 1: Title`, `### Story 1.2: Title`, as BMAD's planner matches them.
+/// Parses `## Epic 1: Title` and `### Story 1.2: Title` as BMAD's planner matches them.
 fn heading<'t>(line: &Line<'t>) -> Option<Heading<'t>> {
     if !line.is_prose() {
         return None;
     }
     let text = line.text.trim_start_matches('#');
+    // The planner also accepts `##Epic 5` without a space, which is no heading in Markdown.
     let level = line.text.len() - text.len();
     if !(1..=6).contains(&level) {
         return None;
@@ -377,12 +396,13 @@ fn heading<'t>(line: &Line<'t>) -> Option<Heading<'t>> {
     };
     let (found, rest, levels) = match (word("epic"), word("story")) {
         (Some(rest), _) => (epic_heading(rest), rest, 1..=3),
+        // Deeper headings are parts of a story, and the first level is the document's title.
         (_, Some(rest)) => (story_heading(rest), rest, 2..=4),
         _ => return None,
     };
     match found {
         Some(found) if levels.contains(&level) => Some(found),
-        // `Epic List` and `Story points` are no slips; `Epic N`, `Story 1`, `Story {{N}}.{{M}}` are.
+        // `Epic List` and `Story points` are ordinary headings; `Epic N`, `Story 1` and `Story {{N}}.{{M}}` are mistakes.
         _ => {
             let slip = rest.starts_with(|c: char| c.is_ascii_digit() || c == '{' || c == '[');
             let slip = slip || rest.starts_with("N:") || rest.starts_with("X:") || rest.starts_with("N.");
@@ -401,6 +421,7 @@ fn story_heading(rest: &str) -> Option<Heading<'_>> {
     let (epic, rest) = digits(rest)?;
     let (number, rest) = digits(rest.strip_prefix('.')?)?;
     let letter = rest.chars().next().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase());
+    // A split story has a letter behind its number: `1.2a`.
     let rest = if letter.is_some() { &rest[1..] } else { rest };
     let number = Number { epic, number, letter };
     (!rest.starts_with(|c: char| c.is_alphanumeric() || c == '.'))

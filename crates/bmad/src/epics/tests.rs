@@ -1,4 +1,4 @@
-//! Epics as BMAD's template and its sharding write them.
+//! Epics in the form of BMAD's template and of its sharding tool.
 
 use proptest::prelude::*;
 

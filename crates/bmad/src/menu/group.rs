@@ -1,5 +1,5 @@
-//! Lines with keys in brackets, put together to what may be menus, and what is wrong with their structure. Where they stand
-//! and what that counts for is judged by the caller.
+//! Groups lines with keys in brackets into candidates for menus, and finds mistakes in their structure. Where a candidate
+//! stands, and what that means, is judged by the caller.
 
 use std::collections::HashSet;
 
@@ -9,29 +9,30 @@ use super::{
 };
 use crate::page::{Kind, Line, Page};
 
-/// More options are something else, and are not kept.
+/// A candidate with more options is something else, and the rest is not kept.
 const MOST: usize = 40;
 
-/// What may be a menu.
+/// A group of options that may be a menu.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub layout: Layout,
     pub options: Vec<Choice>,
-    /// Indexes of lines.
+    /// The indexes of the first and the last line.
     pub first: usize,
     pub last: usize,
-    /// What leads to it, in its line or in the one above.
+    /// The text that leads to it, on its line or on the one above.
     pub lead: String,
     pub refusals: Vec<Refusal>,
 }
 
+/// How the options of a candidate are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Vertical,
     Horizontal,
     Glued,
     Trailing,
-    /// A list `1. …`, `2. …`.
+    /// A numbered list `1. …`, `2. …`.
     List,
     Elicitation,
 }
@@ -53,12 +54,13 @@ impl Candidate {
     }
 }
 
-/// How a party is left; nothing else with one option is a menu.
+/// Whether an option leaves a party; nothing else with one option is a menu.
 fn is_exit(option: &Choice) -> bool {
     option.key.eq_ignore_ascii_case("e") && option.meaning == Meaning::Exit
 }
 
-/// Those of a text in the order of their lines, and how many of the first were dropped for their number.
+/// The candidates of a page in the order of their lines, and how many of the first ones were dropped because there are too
+/// many.
 pub(super) fn find(page: &Page<'_>) -> (Vec<Candidate>, usize) {
     let mut groups = Groups { page, done: Vec::new(), dropped: 0, open: None };
     for (index, line) in page.lines.iter().enumerate() {
@@ -68,6 +70,7 @@ pub(super) fn find(page: &Page<'_>) -> (Vec<Candidate>, usize) {
     (groups.done, groups.dropped)
 }
 
+/// Collects candidates line by line.
 struct Groups<'p, 't> {
     page: &'p Page<'t>,
     done: Vec<Candidate>,
@@ -75,7 +78,7 @@ struct Groups<'p, 't> {
     open: Option<Open>,
 }
 
-/// Options one below the other, so far.
+/// Options below each other whose end is not yet known.
 struct Open {
     candidate: Candidate,
     keys: HashSet<String>,
@@ -83,11 +86,11 @@ struct Open {
     quoted: bool,
     glued: bool,
     boxes: bool,
-    /// Lines since the last option that may stand between two.
+    /// The number of lines since the last option.
     between: usize,
 }
 
-/// Options that stand in one line.
+/// Options on one line.
 struct Row<'a, 't> {
     index: usize,
     line: &'a Line<'t>,
@@ -96,8 +99,10 @@ struct Row<'a, 't> {
 }
 
 impl<'t> Groups<'_, 't> {
+    /// Reads one line: it adds an option, is a row of options, or ends the open group.
     fn take(&mut self, index: usize, line: &Line<'t>) {
         let marks = scan::marks(line.text, MOST + 1);
+        // A link or a footnote on the line decides for all of its brackets.
         if let Some(refusal) = broken(&marks) {
             self.close();
             return self.emit(Row { index, line, marks: &marks, layout: Layout::Horizontal }, vec![refusal]);
@@ -105,6 +110,7 @@ impl<'t> Groups<'_, 't> {
         let lead = marks.first().map(|mark| scan::lead(&line.text[..mark.start]));
         match (marks.as_slice(), lead) {
             ([], _) | (_, None) => self.between(line),
+            // A line that begins with its only key is one option of a vertical menu.
             ([one], Some(Lead::Start | Lead::Bullet)) => {
                 self.option(index, line, *one, lead == Some(Lead::Bullet))
             }
@@ -116,6 +122,7 @@ impl<'t> Groups<'_, 't> {
                 }
                 self.option(index, line, *one, false);
             }
+            // A key in a sentence is only mentioned, and it ends the group above.
             ([_], Some(Lead::Word | Lead::Sentence)) => self.close(),
             (_, Some(lead)) => {
                 self.close();
@@ -124,7 +131,7 @@ impl<'t> Groups<'_, 't> {
         }
     }
 
-    /// A blank line may stand between two options, and a line that goes on with the last one.
+    /// A blank line may separate two options, and an indented line continues the last one.
     fn between(&mut self, line: &Line<'t>) {
         let Some(open) = &mut self.open else { return };
         open.between += 1;
@@ -140,14 +147,16 @@ impl<'t> Groups<'_, 't> {
         let is_box = bullet && mark.key.eq_ignore_ascii_case("x");
         let quoted = scan::is_quoted(line.text);
         let mentioned = is_mentioned(&said.label);
+        // A bracket without any text is no option on its own line.
         if said.label.is_empty() && said.about.is_empty() || mentioned {
             return self.close();
         }
         let fits = self.open.as_ref().is_some_and(|open| {
             let same = open.kind == line.kind && open.quoted == quoted;
-            // `[X] Exit` stands behind other options; a ticked box stands among boxes.
+            // `[X] Exit` follows other options; a ticked box is among boxes.
             let letters =
                 open.keys.iter().all(|key| key.parse::<u32>().is_ok() == mark.key.parse::<u32>().is_ok());
+            // A key that occurs again begins a new menu.
             same && letters && if open.boxes { is_box } else { !open.keys.contains(mark.key) }
         });
         if !fits {
@@ -175,6 +184,7 @@ impl<'t> Groups<'_, 't> {
             }),
         };
         open.keys.insert(mark.key.to_string());
+        // A group is glued only if all of its options are.
         open.glued &= said.glued;
         open.between = 0;
         if open.candidate.options.len() <= MOST {
@@ -183,6 +193,7 @@ impl<'t> Groups<'_, 't> {
         open.candidate.last = index;
     }
 
+    /// Ends the open group and keeps it as a candidate.
     fn close(&mut self) {
         let Some(Open { mut candidate, glued, boxes, .. }) = self.open.take() else { return };
         if glued {
@@ -194,11 +205,12 @@ impl<'t> Groups<'_, 't> {
         self.finish(candidate);
     }
 
-    /// Several keys in one line.
+    /// A line with several keys.
     fn row(&mut self, index: usize, line: &Line<'t>, marks: &[Mark<'t>], lead: Lead) {
         let text = line.text;
         let behind = marks.last().map_or("", |mark| &text[mark.end..]);
         let before = marks.first().map_or("", |mark| &text[..mark.start]);
+        // `Continue [c] or Edit [e]?` names each key before its bracket, so the sentence is a menu.
         let named_before = matches!(lead, Lead::Sentence) && scan::ends(behind) && named_before(text, marks);
         let layout = match () {
             () if is_elicitation(marks, before) => Layout::Elicitation,
@@ -212,6 +224,7 @@ impl<'t> Groups<'_, 't> {
         self.emit(Row { index, line, marks, layout }, refusals);
     }
 
+    /// Turns a row of options into a candidate.
     fn emit(&mut self, row: Row<'_, 't>, mut refusals: Vec<Refusal>) {
         let Row { index, line, marks, layout } = row;
         let mut glued = true;
@@ -225,7 +238,7 @@ impl<'t> Groups<'_, 't> {
             } else {
                 let said = scan::label(mark.key, &line.text[mark.end..until]);
                 glued &= said.glued;
-                // A key in parentheses, or followed by `option`, is spoken of.
+                // A key in parentheses, or one that is followed by `option`, is only mentioned.
                 if said.closed || is_mentioned(&said.label) {
                     refusals.push(Refusal::Sentence);
                 }
@@ -234,7 +247,7 @@ impl<'t> Groups<'_, 't> {
             from = mark.end;
         }
         let before = marks.first().map_or("", |mark| &line.text[..mark.start]);
-        // `Choose [1], [2] or …` speaks of a list, which is the menu, if there is one.
+        // `Choose [1], [2] or …` refers to a list; if there is one, the list is the menu.
         let is_reference = |mark: &Mark<'_>| {
             mark.key.parse::<u32>().is_ok() && line.text[mark.end..].starts_with([',', ')', ':'])
         };
@@ -246,6 +259,7 @@ impl<'t> Groups<'_, 't> {
         self.finish(Candidate { layout, options, first: index, last: index, lead, refusals });
     }
 
+    /// Checks the structure of a candidate and keeps it, with its refusals.
     fn finish(&mut self, mut candidate: Candidate) {
         let distinct: HashSet<&str> = candidate.options.iter().map(|option| option.key.as_str()).collect();
         if candidate.options.len() > MOST {
@@ -264,6 +278,7 @@ impl<'t> Groups<'_, 't> {
         if is_instruction(&candidate) {
             candidate.refusals.push(Refusal::Instruction);
         }
+        // Keys without labels get their meaning last, since it depends on all keys of the menu.
         let keys = known::sorted(&candidate);
         for option in candidate.options.iter_mut().filter(|option| option.label.is_empty()) {
             option.meaning = Meaning::of_key(&option.key, &keys);
@@ -278,7 +293,7 @@ pub(super) fn choice(key: &str, label: String, about: String, line: usize) -> Ch
     Choice { key: key.to_string(), meaning: Meaning::of(&label), label, about, line }
 }
 
-/// The words before the first key, else the nearest line above.
+/// The text before the first key, otherwise the nearest line above.
 pub(super) fn lead_of(page: &Page<'_>, index: usize, before: &str) -> String {
     if before.contains(char::is_alphanumeric) {
         return short(before);
@@ -292,20 +307,20 @@ fn short(text: &str) -> String {
     text.trim().chars().take(200).collect()
 }
 
-/// Brackets that are no keys.
+/// The refusal for brackets that are no keys.
 fn broken(marks: &[Mark<'_>]) -> Option<Refusal> {
     let first = marks.iter().find(|mark| mark.kind != MarkKind::Key)?;
     Some(if first.kind == MarkKind::Link { Refusal::Link } else { Refusal::Footnote })
 }
 
-/// `[C] continue option presented`: the key is spoken of.
+/// Whether a label shows that its key is only mentioned: `[C] continue option presented`.
 fn is_mentioned(label: &str) -> bool {
     let mut words = label.split_whitespace();
     let first_lower = label.starts_with(char::is_lowercase);
     first_lower && words.by_ref().take(2).any(|word| matches!(word, "option" | "options"))
 }
 
-/// Every key has a word before it that names it.
+/// Whether every key has a short name before it.
 fn named_before(text: &str, marks: &[Mark<'_>]) -> bool {
     let mut from = 0;
     marks.iter().all(|mark| {
@@ -316,13 +331,13 @@ fn named_before(text: &str, marks: &[Mark<'_>]) -> bool {
     })
 }
 
-/// BMAD's list of methods asks for a number or one of these.
+/// Whether a row asks for one of BMAD's elicitation methods: a number or one of these keys.
 fn is_elicitation(marks: &[Mark<'_>], before: &str) -> bool {
     let has = |key: &str| marks.iter().any(|mark| mark.key.eq_ignore_ascii_case(key));
     marks.len() <= 4 && has("r") && has("x") && before.contains("(1-")
 }
 
-/// `[X] words across [Y] sections`, `[A] [Action]`: to be filled in.
+/// Whether the options are placeholders: `[X] words across [Y] sections`, `[A] [Action]`.
 pub(super) fn is_placeholder(candidate: &Candidate) -> bool {
     let options = &candidate.options;
     let unknown = |option: &Choice| "NXYZ".contains(option.key.as_str());
@@ -330,10 +345,11 @@ pub(super) fn is_placeholder(candidate: &Candidate) -> bool {
     let letters =
         options.iter().all(|option| unknown(option) && says_nothing(option) && !option.label.is_empty());
     let filled = |option: &Choice| option.label.starts_with(['[', '{', '<']);
+    // One placeholder may be a mistake of the agent; most of the options make it a template.
     letters || options.iter().filter(|option| filled(option)).count() * 2 > options.len()
 }
 
-/// `- **[a]**: Load and execute …`: what a step file tells the agent about each key.
+/// Whether the options are instructions of a step file to the agent: `- **[a]**: Load and execute …`.
 fn is_instruction(candidate: &Candidate) -> bool {
     const VERBS: [&str; 9] =
         ["Load", "Direct", "Execute", "Verify", "Ask", "Invoke", "Read", "Display", "Exit workflow"];

@@ -1,27 +1,28 @@
-//! The shapes that BMAD's eras use, by their keys: counted in its own step files, see the census of menus among the tests.
+//! The shapes that BMAD's eras use, by their keys. They were counted in BMAD's own step files; the census is among the tests.
 
 use super::{Shape, group::Candidate};
 
-/// Keys in capitals and in alphabetical order.
+/// The keys of each shape, in capitals and in alphabetical order.
 const KNOWN: &[&str] = &[
-    // A section of a document, with more and with less; the next step; taking up again.
+    // Sections of a document, with more and with fewer options; the next step; resuming.
     "ACP", "ACPY", "ACFP", "APX", "AC", "BC", "CD", "CE", "CX", "CORX", "NY",
-    // Quick flow: modes, escalation, findings, a spec to look at, to approve, to split.
+    // Quick flow: modes, escalation, findings, a spec to read, to approve, to split.
     "ET", "ETW", "EP", "EPW", "FSW", "ACEPQ", "ABDPR", "AE", "KS",
     // Editing and validating a PRD.
     "ESVX", "SU", "CEX", "EIRX", "ASVX", "ABC", "CES", "EFRX",
-    // The builder's agents and workflows.
+    // The agents and workflows of the builder.
     "CEV", "AEPRS", "ERS", "ACMOPT", "AS", "AFR", "ABCD", "ABCDX", "DMT", "CMRT",
-    // Brainstorming, shards of a document, a proposal to change course.
+    // Brainstorming, sharding a document, a proposal to change course.
     "ABCKT", "DKM", "AES",
 ];
 
+/// Whether a candidate has the keys of a known menu.
 pub(super) fn is_known(candidate: &Candidate) -> bool {
     if matches!(candidate.shape(), Shape::Exit | Shape::Iteration | Shape::Elicitation) {
         return true;
     }
     if candidate.options.iter().all(|option| option.key.parse::<u32>().is_ok()) {
-        // From one upwards, each with its label or all without.
+        // Numbers count from one without gaps.
         let in_order = candidate.options.iter().zip(1_u32..).all(|(option, at)| option.key.parse() == Ok(at));
         return in_order && candidate.options.len() >= 2;
     }
@@ -29,7 +30,7 @@ pub(super) fn is_known(candidate: &Candidate) -> bool {
     KNOWN.contains(&keys.as_str())
 }
 
-/// The candidate's keys as the table has them.
+/// The candidate's keys in the order of the table.
 pub(super) fn sorted(candidate: &Candidate) -> String {
     let keys: String = candidate.options.iter().take(40).map(|option| option.key.as_str()).collect();
     ordered(&keys)

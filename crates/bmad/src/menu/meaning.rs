@@ -1,18 +1,19 @@
-//! What an option means, by its label. The key says it only where there is no label at all and the keys are those that BMAD
-//! always uses the same way.
+//! The meaning of an option, by its label. The key decides only if there is no label and the keys are those that BMAD always
+//! uses the same way.
 
 use serde::{Serialize, Serializer};
 
+/// What an option does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Meaning {
-    /// Go on to the next step, or finish with what there is.
+    /// Continue with the next step, or finish.
     Continue,
-    /// Say yes to what was shown: what a gate asks.
+    /// Approve what was shown, as a gate asks.
     Approve,
-    /// Advanced elicitation.
+    /// Start advanced elicitation.
     Advanced,
     Party,
-    /// Go on to the end without asking.
+    /// Continue to the end without asking.
     Yolo,
     Exit,
     Back,
@@ -22,7 +23,7 @@ pub enum Meaning {
     Validate,
     Yes,
     No,
-    /// None of these: its label.
+    /// None of these; the label says what it is.
     Other(String),
 }
 
@@ -46,7 +47,8 @@ impl Meaning {
         }
     }
 
-    /// Of a label; the first rule that fits holds, so leaving a party is an exit and a "yes, continue" goes on.
+    /// The meaning of a label. The first rule that fits decides, so leaving a party is an exit, and "yes, continue"
+    /// continues.
     pub(super) fn of(label: &str) -> Meaning {
         let said = label.to_lowercase();
         let words: Vec<&str> =
@@ -57,6 +59,7 @@ impl Meaning {
         match () {
             () if words.is_empty() => Meaning::Other(String::new()),
             () if has("yolo") => Meaning::Yolo,
+            // Exits come before everything else: taking one by mistake ends the session.
             () if begins(&["exit", "quit", "stop", "abort", "cancel", "done"])
                 || has("exit")
                 || ["end party", "end session", "end workflow", "leave party"]
@@ -73,6 +76,7 @@ impl Meaning {
             () if begins(&["back"]) || said.starts_with("go back") || said.starts_with("previous") => {
                 Meaning::Back
             }
+            // `Yes, continue` must be tested before a plain yes.
             () if begins(&["continue", "proceed", "next", "complete", "finish"])
                 || said.starts_with("yes, continue")
                 || said.starts_with("yes, proceed") =>
@@ -95,7 +99,7 @@ impl Meaning {
         }
     }
 
-    /// Of a key without a label, in a menu of keys that mean the same everywhere.
+    /// The meaning of a key without a label, in a menu whose keys mean the same everywhere.
     pub(super) fn of_key(key: &str, keys: &str) -> Meaning {
         match (keys, key.to_ascii_uppercase().as_str()) {
             ("ACP", "A") => Meaning::Advanced,

@@ -1,5 +1,5 @@
-//! Lists `1. …`, `2. …` that a question belongs to: those are menus, too. A list alone is none. The list of methods that
-//! advanced elicitation asks about is put together with its question here.
+//! Numbered lists that a question belongs to are menus, too; a list alone is none. The methods of advanced elicitation are
+//! joined with their question here.
 
 use super::{
     Choice, Refusal, SEEN,
@@ -8,12 +8,12 @@ use super::{
 };
 use crate::page::{Kind, Line, Page};
 
-/// More items are a list of something else.
+/// A list with more items is something else.
 const MOST: usize = 12;
-/// How far a question may stand from its list, in lines.
+/// How many lines a question may be away from its list.
 const NEAR: usize = 4;
 
-/// The groups of keys with the lists among them, in the order of their lines.
+/// The groups of keys and the numbered lists, in the order of their lines.
 pub(super) fn joined(page: &Page<'_>, groups: Vec<Candidate>) -> Vec<Candidate> {
     let mut lists = lists(page).into_iter().peekable();
     let mut all: Vec<Candidate> = Vec::with_capacity(groups.len());
@@ -24,6 +24,7 @@ pub(super) fn joined(page: &Page<'_>, groups: Vec<Candidate>) -> Vec<Candidate> 
         all.push(group);
     }
     all.extend(lists);
+    // Neighbours are merged first, since the question about methods is what makes their list a menu.
     let mut out: Vec<Candidate> = Vec::with_capacity(all.len());
     for candidate in all {
         match out.last_mut() {
@@ -31,12 +32,12 @@ pub(super) fn joined(page: &Page<'_>, groups: Vec<Candidate>) -> Vec<Candidate> 
             _ => out.push(candidate),
         }
     }
-    // Of the lists only those that somebody asks about.
+    // A list counts only if a question asks about it.
     out.retain(|candidate| candidate.layout != Layout::List || asked(page, candidate));
     out
 }
 
-/// A question for a method and the methods.
+/// Whether a question for a method and a list of methods belong together.
 fn belong(before: &Candidate, next: &Candidate) -> bool {
     let kinds = (before.layout, next.layout);
     let fit = matches!(kinds, (Layout::Elicitation, Layout::List) | (Layout::List, Layout::Elicitation));
@@ -44,7 +45,7 @@ fn belong(before: &Candidate, next: &Candidate) -> bool {
 }
 
 fn join(before: &mut Candidate, mut next: Candidate) {
-    // Numbers first, as they are shown.
+    // The numbers come first, as they are shown.
     if before.layout == Layout::Elicitation {
         std::mem::swap(&mut before.options, &mut next.options);
         before.options.append(&mut next.options);
@@ -53,12 +54,13 @@ fn join(before: &mut Candidate, mut next: Candidate) {
         before.lead = next.lead;
     }
     before.layout = Layout::Elicitation;
-    // The methods of a template are yet to be filled in; the question for them is none the less one.
+    // The methods in a template are still placeholders, but the question about them is a real one.
     before.refusals.append(&mut next.refusals);
     before.refusals.retain(|refusal| *refusal != Refusal::Placeholder);
     before.last = before.last.max(next.last);
 }
 
+/// Finds the numbered lists of a page, each from 1 without gaps.
 fn lists(page: &Page<'_>) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     let mut open: Option<Candidate> = None;
@@ -67,6 +69,7 @@ fn lists(page: &Page<'_>) -> Vec<Candidate> {
     for (index, line) in page.lines.iter().enumerate() {
         let Some((number, item)) = item(line) else {
             blank = if line.is_blank() { blank + 1 } else { 0 };
+            // One blank line may separate items, and an indented line continues one.
             let goes_on = line.is_blank() && blank < 2 || line.text.starts_with("  ");
             if !goes_on {
                 keep(&mut found, open.take());
@@ -75,6 +78,7 @@ fn lists(page: &Page<'_>) -> Vec<Candidate> {
         };
         blank = 0;
         let next = open.as_ref().map_or(1, |list| list.options.len() + 1);
+        // A wrong number or another kind of line ends the list; the line may begin a new one.
         if number != next || kind != line.kind {
             keep(&mut found, open.take());
         }
@@ -110,11 +114,12 @@ fn keep(found: &mut Vec<Candidate>, list: Option<Candidate>) {
     }
 }
 
-/// `1. **Fix them** - …`, `2) …`.
+/// Parses an item such as `1. **Fix them** - …` or `2) …`.
 fn item(line: &Line<'_>) -> Option<(usize, Choice)> {
     let text = line.text.trim_start().trim_start_matches('>').trim_start().trim_start_matches('*');
     let (number, rest) = text.split_once(['.', ')'])?;
     let rest = rest.strip_prefix("**").unwrap_or(rest);
+    // A list item with keys in brackets is an option of another menu.
     if number.len() > 2 || !rest.starts_with(' ') || !scan::marks(rest, 1).is_empty() {
         return None;
     }
@@ -123,7 +128,7 @@ fn item(line: &Line<'_>) -> Option<(usize, Choice)> {
     Some((number.parse().ok()?, choice(number, said.label, said.about, line.number)))
 }
 
-/// Whether somebody asks for one of its items, just above or just below.
+/// Whether a line just above or just below asks for one of the items.
 fn asked(page: &Page<'_>, list: &Candidate) -> bool {
     let above = page.lines.get(list.first.saturating_sub(NEAR)..list.first).unwrap_or_default();
     let below = page.lines.get(list.last + 1..).unwrap_or_default();
@@ -132,7 +137,7 @@ fn asked(page: &Page<'_>, list: &Candidate) -> bool {
     above.chain(below).any(|line| line.heading().is_none() && asks(line.text))
 }
 
-/// A question about which one, or a prompt to take one. Many a list follows a colon: that alone asks for nothing.
+/// Whether a line asks which one, or prompts to take one. Many lists follow a colon: that alone asks for nothing.
 pub(super) fn asks(line: &str) -> bool {
     const TAKE: [&str; 4] = ["choose", "select", "pick", "choice"];
     const WHICH: [&str; 5] = ["which", "option", "options", "choices", "prefer"];
@@ -151,6 +156,7 @@ pub(super) fn asks(line: &str) -> bool {
     }
     let lower = said.to_lowercase();
     let question = said.trim_end().trim_end_matches(scan::AROUND).ends_with('?');
+    // Words such as `option` only count in a question; `choose` counts in any prompt.
     let mut words = lower.split(|c: char| !c.is_alphanumeric());
     words.any(|word| TAKE.contains(&word) || question && WHICH.contains(&word))
         || PHRASES.iter().any(|phrase| lower.contains(phrase))

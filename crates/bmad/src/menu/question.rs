@@ -1,5 +1,5 @@
-//! What waits for an answer at the end of a text and is no menu: `<ask>`, `… asks:`, yes or no, choices by name, a lone key, a
-//! sentence that ends with a question mark.
+//! Questions at the end of a text that are no menus: `<ask>`, `… asks:`, yes or no, named choices, a lone key, a sentence
+//! that ends with a question mark.
 
 use std::collections::HashSet;
 
@@ -13,38 +13,39 @@ use super::{
 };
 use crate::page::{Kind, Line, Page};
 
+/// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Question {
     pub asked: Asked,
     pub text: String,
     pub line: usize,
-    /// The answers that are named; empty: any words.
+    /// The answers that are named; empty if any answer will do.
     pub choices: Vec<Choice>,
 }
 
-/// How it is asked.
+/// How a question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Asked {
     /// `<ask>`.
     Tag,
-    /// `**Mary asks: …**`, in a party: it is for a person.
+    /// `**Mary asks: …**`, in a party; it is meant for the user.
     Agent,
     /// `(y/n)`.
     YesNo,
-    /// `Choose [1], [2] or …` without a list, `[C] Continue` alone.
+    /// `Choose [1], [2] or …` without a list, or `[C] Continue` alone.
     Key,
-    /// Names of choices in bold, without keys.
+    /// Choices with their names in bold, without keys.
     Named,
     Prose,
 }
 
-/// Of the last lines; what belongs to a menu that was found is not asked twice.
+/// Finds the questions in the last lines; a line that belongs to a menu is not asked twice.
 pub(super) fn find(page: &Page<'_>, end: usize, found: &Detection, reviewed: &[bool]) -> Vec<Question> {
     let from = end.saturating_sub(END);
     let mut taken: HashSet<usize> = HashSet::new();
     for menu in &found.menus {
-        // The prompt above it asks for the same, the line below repeats it.
+        // The prompt above a menu asks for the same, and the line below repeats it.
         let first = menu.lines.start.max(from + 1);
         taken.extend(first.saturating_sub(2)..menu.lines.end.max(first) + 2);
     }
@@ -60,6 +61,7 @@ pub(super) fn find(page: &Page<'_>, end: usize, found: &Detection, reviewed: &[b
         if !is_open(index, line) || taken.contains(&line.number) {
             continue;
         }
+        // The forms are tried from the most explicit to the least.
         let named = named(lines, at);
         let question = lone(found, line).or_else(|| of_line(line)).or_else(|| {
             (named.len() >= 2).then(|| {
@@ -71,7 +73,7 @@ pub(super) fn find(page: &Page<'_>, end: usize, found: &Detection, reviewed: &[b
     }
     questions.append(&mut quoted);
     questions.sort_by_key(|question| question.line);
-    // A plain question counts where nothing is said behind it.
+    // A plain question counts only if nothing follows it: otherwise the agent went on by itself.
     if questions.is_empty()
         && let Some((index, line)) =
             page.lines.get(..end).and_then(|lines| lines.iter().enumerate().next_back())
@@ -85,10 +87,11 @@ pub(super) fn find(page: &Page<'_>, end: usize, found: &Detection, reviewed: &[b
 }
 
 fn asked(asked: Asked, line: &Line<'_>, choices: Vec<Choice>) -> Question {
+    // The text is only shown to the user, so a long line is cut.
     Question { asked, text: line.text.trim().chars().take(500).collect(), line: line.number, choices }
 }
 
-/// A numbered list in a quote: no menu, but BMAD's code review shows its own that way, and waits.
+/// The questions of numbered lists in quotes: no menus, but BMAD's code review shows its own that way and waits.
 fn quoted(page: &Page<'_>, found: &Detection, from: usize) -> Vec<Question> {
     let last = found.rejected.iter().rev().take_while(|rejected| rejected.menu.lines.start > from);
     let lists = last
@@ -100,7 +103,7 @@ fn quoted(page: &Page<'_>, found: &Detection, from: usize) -> Vec<Question> {
     asked.collect()
 }
 
-/// A lone key that was turned down for that alone.
+/// The question of a lone key that was rejected only for being alone.
 fn lone(found: &Detection, line: &Line<'_>) -> Option<Question> {
     let near = found.rejected.iter().rev().take_while(|rejected| rejected.menu.lines.end > line.number);
     let fits = |menu: &super::Menu| menu.shape == Shape::Lone && menu.lines.start == line.number;
@@ -108,11 +111,13 @@ fn lone(found: &Detection, line: &Line<'_>) -> Option<Question> {
     lone.next().map(|rejected| asked(Asked::Key, line, rejected.menu.options.clone()))
 }
 
+/// The question that a single line asks.
 fn of_line(line: &Line<'_>) -> Option<Question> {
     let text = line.text;
     if text.contains("<ask>") || text.contains("<ask ") {
         return Some(asked(Asked::Tag, line, keys(line)));
     }
+    // A long text before `asks:` is a sentence, not a name.
     if let Some(at) = text.find(" asks:") {
         let name = text[..at].trim().trim_matches(AROUND);
         if name.chars().count() <= 40 {
@@ -127,19 +132,20 @@ fn of_line(line: &Line<'_>) -> Option<Question> {
     (!keys.is_empty() && asks(text)).then(|| asked(Asked::Key, line, keys))
 }
 
-/// `Choose option [1], [2], or [3]:`, all the keys of the line.
+/// The choices of all keys in a line: `Choose option [1], [2], or [3]:`.
 fn keys(line: &Line<'_>) -> Vec<Choice> {
     let marks = scan::marks(line.text, 20);
     let keys = marks.iter().map(|mark| choice(mark.key, String::new(), String::new(), line.number));
     keys.collect()
 }
 
-/// `(y/n)`, `[yes/no/revise]`.
+/// The choices of `(y/n)` or `[yes/no/revise]`.
 fn yes_no(line: &Line<'_>) -> Vec<Choice> {
     let lower = line.text.to_lowercase();
     for (open, _) in lower.match_indices(['(', '[']) {
         let inside = lower[open + 1..].split([')', ']', '(', '[']).next().unwrap_or_default();
         let words: Vec<&str> = inside.split('/').map(str::trim).collect();
+        // The list must begin with yes and no; other words with slashes are no answers.
         let is_yes_no = matches!(words.as_slice(), ["y", "n", ..] | ["yes", "no", ..]) && words.len() <= 5;
         if is_yes_no && words.iter().all(|word| !word.is_empty() && word.len() <= 20) {
             let label = |word: &str| match word {
@@ -153,7 +159,7 @@ fn yes_no(line: &Line<'_>) -> Vec<Choice> {
     Vec::new()
 }
 
-/// `- **Approve and continue** — …` under a line that asks for a choice.
+/// The choices of `- **Approve and continue** — …` below a line that asks for a choice.
 fn named(lines: &[Line<'_>], at: usize) -> Vec<Choice> {
     let Some(lead) = lines.get(at).filter(|line| asks(line.text)) else { return Vec::new() };
     let below = lines.get(at + 1..).unwrap_or_default().iter().filter(|line| !line.is_blank());

@@ -1,4 +1,4 @@
-//! The rules of menus as tables: what is one, what is none and why, what an option means, what is a question.
+//! The rules of menus as tables: what is a menu, what is none and why, what an option means, what is a question.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn found(text: &str) -> Detection {
     detect(text, &Context::default())
 }
 
-/// `vertical 100 A:advanced elicitation C:continue`, the last menu of a text.
+/// Renders the last menu of a text: `vertical 100 A:advanced elicitation C:continue`.
 fn last(text: &str) -> String {
     let found = found(text);
     let menu = found.menus.last().unwrap_or_else(|| panic!("no menu in {text:?}: {:?}", found.rejected));
@@ -188,7 +188,7 @@ fn an_option_means_what_its_label_says() {
     for label in others {
         assert_eq!(Meaning::of(label), Meaning::Other(label.into()));
     }
-    // The same key, three meanings.
+    // The same key has three meanings.
     assert_eq!(
         last("[A] Parity Check\n[B] Validate As-Is\n[C] Exit"),
         "vertical 100 a:parity check b:validate c:exit"
@@ -198,7 +198,7 @@ fn an_option_means_what_its_label_says() {
 #[test]
 fn what_is_under_review_offers_nothing() {
     let text = format!("intro\n{APC}outro\n");
-    // Ranges come from elsewhere: one that ends before it begins is none.
+    // Ranges come from other programs: one that ends before it begins is empty.
     let at = |range: Range<usize>| Context { reviewed: vec![range], ..Context::default() };
     for (range, menus) in [
         (2..5, 0),
@@ -235,7 +235,7 @@ fn a_confirmed_mistake_costs_points_and_fades() {
     let elsewhere = detect("Go where?\n[C] Continue\n[X] Exit\n", &context);
     assert_eq!(elsewhere.menus[0].score, 100);
     let elsewhere = Trace::of(&elsewhere.menus[0], "Go where?");
-    // Ten good ones change nothing, the eleventh takes a point off each.
+    // Ten right detections change nothing, the eleventh takes one point off each mistake.
     for (good, score) in [(10, 65), (1, 68), (1, 71), (3, 80)] {
         (0..good).for_each(|_| context.history.right(&elsewhere));
         let found = detect(text, &context);

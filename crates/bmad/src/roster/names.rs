@@ -1,15 +1,15 @@
-//! Which agent is meant by a name. Short names are convenient and may be taken twice; then whoever asks is told the long ones.
+//! Which agent a name means. Short names are convenient and may be ambiguous; then the error lists the long ones.
 
 use std::fmt;
 
 use super::{Member, Roster};
 
-/// Why a name means nobody.
+/// Why a name does not identify an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unnamed {
-    /// The long names of all it could mean.
+    /// The long names of all agents that it could mean.
     Ambiguous { candidates: Vec<String> },
-    /// The long name of whoever is called most like it.
+    /// The long name of the agent with the most similar name.
     Unknown { nearest: Option<String> },
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Unnamed {
 }
 
 impl Member {
-    /// The id without what every agent's id begins with: `dev`.
+    /// The id without the common prefix of agent ids: `dev`.
     pub fn short(&self) -> &str {
         self.id.strip_prefix("bmad-agent-").unwrap_or(&self.id)
     }
@@ -39,7 +39,7 @@ impl Member {
         }
     }
 
-    /// Names that say which module, or are ids.
+    /// The names that contain the module or are ids.
     fn long(&self) -> Vec<String> {
         let (module, short) = (&self.module, self.short());
         let mut names = vec![self.skill.clone(), format!("bmad-agent-{short}"), format!("bmad-{short}")];
@@ -57,23 +57,26 @@ impl Member {
         names
     }
 
-    /// Names that another may have, too.
+    /// The names that another agent may have, too.
     fn own(&self) -> [&str; 3] {
         [self.short(), &self.name, &self.title]
     }
 }
 
 impl Roster {
-    /// By its long name (`bmm:dev`, `bmad-agent-dev`), else by its short one, its own (`Amelia`) or its title.
+    /// Finds an agent by its long name (`bmm:dev`, `bmad-agent-dev`), otherwise by its short name, its own (`Amelia`) or its
+    /// title.
     pub fn named(&self, said: &str) -> Result<&Member, Unnamed> {
         let said = folded(said.trim().trim_start_matches(['/', '@']));
         let is = |name: &str| !name.is_empty() && folded(name) == said;
+        // An id identifies an agent even if it looks like the short name of another one.
         let ids = self
             .members
             .iter()
             .filter(|member| is(&member.skill) || is(&member.id) && member.id != member.short());
         let long = self.members.iter().filter(|member| member.long().iter().any(|name| is(name)));
         let own = self.members.iter().filter(|member| member.own().into_iter().any(is));
+        // The kinds of names are tried from the most to the least specific; the first kind that matches decides.
         for found in [ids.collect::<Vec<_>>(), long.collect(), own.collect()] {
             match found.as_slice() {
                 [] => {}
@@ -94,7 +97,7 @@ impl Roster {
         };
         let all = self.members.iter().filter_map(|member| Some((near(member)?, member)));
         let (far, member) = all.min_by_key(|(far, _)| *far)?;
-        // Two wrong letters, or a third of a longer name.
+        // Two wrong letters are a typing error, or a third of the letters in a longer name.
         (far <= (said.chars().count() / 3).max(2)).then(|| member.qualified())
     }
 }
@@ -103,9 +106,10 @@ fn folded(name: &str) -> String {
     name.trim().to_lowercase()
 }
 
-/// How many letters must be changed to make one of the other.
+/// The number of letters that must change to turn one text into the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
+    // Only one row of the table is kept at a time: the cell above and the diagonal are enough.
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().take(100).enumerate() {
         let mut diagonal = row[0];

@@ -1,8 +1,8 @@
-//! A story's acceptance criteria: BMAD's template has them numbered under `## Acceptance Criteria`, people and agents write them
-//! as bullets, under headings of their own or as bare Given/When/Then.
+//! The acceptance criteria of a story: BMAD's template numbers them under `## Acceptance Criteria`; users and agents also
+//! write them as bullets, under headings of their own or as bare Given/When/Then.
 //!
-//! Lenient: what starts a criterion is found by what the section itself uses, everything else stays with the criterion before
-//! it. Nothing of the section is lost but comments, and the numbers a story gives are the numbers its criteria have.
+//! The reader is lenient: the section itself shows what begins a criterion, and every other line belongs to the criterion
+//! before it. Nothing of the section is lost but comments, and a number that the story gives is the number of the criterion.
 
 use std::ops::Range;
 
@@ -11,34 +11,36 @@ use serde::Serialize;
 
 use crate::page::{Kind, Line, Page, plain};
 
-/// A story's acceptance criteria in their order; empty: it has none.
+/// The texts of a story's acceptance criteria in their order; empty if it has none.
 pub fn criteria(text: &str) -> Vec<String> {
     found(&Page::of(text)).into_iter().map(|criterion| criterion.text).collect()
 }
 
-/// One acceptance criterion, where it stands and the number it is known by.
+/// One acceptance criterion with its line and number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Criterion {
-    /// The one it gives itself (`3. …`, `AC3: …`), else its place in the list.
+    /// The number that it gives itself (`3. …`, `AC3: …`), otherwise its position in the list.
     pub number: u32,
     pub text: String,
     pub line: usize,
 }
 
-/// Those of a story.
+/// The criteria of a story.
 pub(super) fn found(page: &Page<'_>) -> Vec<Criterion> {
     section(page).map(|range| among(&page.lines[range])).unwrap_or_default()
 }
 
-/// Those in lines that hold nothing else. Comments are the template's, and are left out.
+/// The criteria in lines that hold nothing else. Comments come from the template and are left out.
 pub(crate) fn among(lines: &[Line<'_>]) -> Vec<Criterion> {
+    // Code is kept: a criterion may show an example.
     let lines: Vec<&Line<'_>> = lines.iter().filter(|line| line.kind != Kind::Comment).collect();
     let starts = starts(&lines);
     let mut found: Vec<Growing> = Vec::new();
-    // What stands before the first criterion introduces it.
+    // Lines before the first criterion introduce it.
     let mut before = Growing::default();
     for (line, start) in lines.iter().zip(starts) {
         let own = unmarked(line.text, found.len() + 1);
+        // `- When …` begins a list item, but it continues the criterion whose `Given` came before.
         let goes_on =
             keyword(&own) == Some(Keyword::Later) && found.last().is_some_and(|last| last.has_steps);
         match found.last_mut() {
@@ -52,25 +54,27 @@ pub(crate) fn among(lines: &[Line<'_>]) -> Vec<Criterion> {
             None => before.push(line.text.to_string()),
         }
     }
+    // A section without any recognizable start is one criterion.
     if found.is_empty() {
         before.line = lines.iter().find(|line| !line.is_blank()).map_or(1, |line| line.number);
         found.push(before);
     }
     let whole = found.into_iter().map(|Growing { number, line, lines, .. }| (number, lines.join("\n"), line));
     let full = whole.map(|(number, text, line)| (number, text.trim().to_string(), line));
+    // Positions are counted after empty criteria are removed.
     full.filter(|(_, text, _)| !text.is_empty())
         .zip(1u32..)
         .map(|((number, text, line), place)| Criterion { number: number.unwrap_or(place), text, line })
         .collect()
 }
 
-/// A criterion whose end is not yet seen.
+/// A criterion whose end is not yet known.
 #[derive(Default)]
 struct Growing {
     number: Option<u32>,
     line: usize,
     lines: Vec<String>,
-    /// A line of it is a step of Given/When/Then: later steps belong to it.
+    /// Whether one of its lines is a step of Given/When/Then, so that later steps belong to it.
     has_steps: bool,
 }
 
@@ -81,7 +85,7 @@ impl Growing {
     }
 }
 
-/// The number a criterion gives itself.
+/// The number that a criterion gives itself.
 fn given(line: &str) -> Option<u32> {
     let digits = match number(line) {
         Some((number, _)) => return u32::try_from(number).ok(),
@@ -91,7 +95,7 @@ fn given(line: &str) -> Option<u32> {
     digits[..end].parse().ok()
 }
 
-/// Whether a file is a story: named as one (`1-2-log-in.md`) or with a section `Story`, and with acceptance criteria.
+/// Whether a file is a story: named like one (`1-2-log-in.md`) or with a section `Story`, and with acceptance criteria.
 pub fn is_story(path: &str, text: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     if !name.to_ascii_lowercase().ends_with(".md") {
@@ -110,7 +114,7 @@ fn is_story_title(level: usize, title: &str) -> bool {
     level == 2 && plain(title) == "story"
 }
 
-/// `1-2-slug`, `2-6a-slug`, `story-…`.
+/// Whether a file's name begins with a story key: `1-2-slug`, `2-6a-slug`, `story-…`.
 fn has_key(name: &str) -> bool {
     if name.to_ascii_lowercase().starts_with("story-") {
         return true;
@@ -130,31 +134,33 @@ pub(super) fn section(page: &Page<'_>) -> Option<Range<usize>> {
     let lines = &page.lines;
     let at = lines.iter().position(|line| line.heading().is_some_and(|(_, title)| is_ours(title)));
     let level = at.and_then(|at| lines[at].heading()).map_or(6, |(level, _)| level);
-    // Epics have the words in bold, and so have some stories.
+    // Epics have the words in bold instead of a heading, and so do some stories.
     let at = at.or_else(|| lines.iter().position(is_label))?;
     let inside = |line: &Line<'_>| line.heading().is_none_or(|(other, _)| other > level);
+    // Deeper headings belong to the section: each may be a criterion.
     let end = lines[at + 1..].iter().position(|line| !inside(line)).map_or(lines.len(), |end| at + 1 + end);
     Some(at + 1..end)
 }
 
-/// `**Acceptance Criteria:**` on a line of its own.
+/// Whether a line is a label in bold: `**Acceptance Criteria:**`.
 pub(crate) fn is_label(line: &Line<'_>) -> bool {
     line.is_prose() && line.text.trim().starts_with("**") && is_ours(line.text)
 }
 
-/// `Acceptance Criteria`, `3. acceptance criteria (BDD):`, `**Acceptance Criteria:**`.
+/// Whether a title is `Acceptance Criteria`, `3. acceptance criteria (BDD):` or `**Acceptance Criteria:**`.
 pub(crate) fn is_ours(title: &str) -> bool {
     plain(title)
         .trim_start_matches(|c: char| c.is_ascii_digit() || ". ".contains(c))
         .starts_with("acceptance criteri")
 }
 
-/// Whether a line starts a criterion, by its place and what it says.
+/// A rule that decides whether a line begins a criterion, by its index and its text.
 type Way<'w> = &'w dyn Fn(usize, &Line<'_>) -> bool;
 
-/// Which lines start a criterion.
+/// Which lines begin a criterion.
 fn starts(lines: &[&Line<'_>]) -> Vec<bool> {
     let after_blank = |index: usize| index == 0 || lines[index - 1].is_blank();
+    // The rules go from the most specific to the least: the first one that matches any line is what the author used.
     let ways: [Way<'_>; 6] = [
         &|_, line| is_labelled(line.text),
         &|_, line| number(line.text).is_some(),
@@ -173,17 +179,18 @@ fn starts(lines: &[&Line<'_>]) -> Vec<bool> {
     vec![false; lines.len()]
 }
 
-/// `AC1: …`, `### AC 2`, `- **AC-3** …`, never deeper in a list.
+/// Whether a line has a label such as `AC1: …`, `### AC 2` or `- **AC-3** …`, and is not deeper in a list.
 fn is_labelled(line: &str) -> bool {
     labelled(line).is_some()
 }
 
-/// What stands there from the label's number on.
+/// The text from the label's number on.
 fn labelled(line: &str) -> Option<&str> {
     if line.starts_with([' ', '\t']) {
         return None;
     }
     let rest = line.trim_start_matches('#');
+    // Only a heading may have spaces before the label; an indented label is part of a list item.
     let rest = if rest.len() < line.len() { rest.trim_start() } else { rest };
     let rest = bullet(rest).unwrap_or(rest).trim_start_matches(['*', '_', '[', ' ']);
     let label = rest.strip_prefix("AC").or_else(|| rest.strip_prefix("ac"))?;
@@ -191,7 +198,7 @@ fn labelled(line: &str) -> Option<&str> {
         .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// `1. …`, `2) …`: the number and what follows.
+/// The number and the text of `1. …` or `2) …`.
 fn number(line: &str) -> Option<(usize, &str)> {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = line.len() - rest.len();
@@ -199,12 +206,12 @@ fn number(line: &str) -> Option<(usize, &str)> {
     Some((line[..digits].parse().ok()?, item.trim_start()))
 }
 
-/// `- …`, `* …`, `+ …`, not indented.
+/// The text of `- …`, `* …` or `+ …` without indentation.
 fn bullet(line: &str) -> Option<&str> {
     line.strip_prefix(['-', '*', '+']).filter(|rest| rest.starts_with([' ', '\t'])).map(str::trim_start)
 }
 
-/// Without its mark; a number stays where it is not the one the criterion gets.
+/// A line without its mark; a number stays if it differs from the one that the criterion gets.
 fn unmarked(line: &str, next: usize) -> String {
     match number(line) {
         Some((number, rest)) if number == next => rest.to_string(),
@@ -213,13 +220,14 @@ fn unmarked(line: &str, next: usize) -> String {
     }
 }
 
+/// The keywords of Given/When/Then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keyword {
     Given,
     Later,
 }
 
-/// The word a step of Given/When/Then starts with.
+/// The keyword with which a step of Given/When/Then begins.
 fn keyword(line: &str) -> Option<Keyword> {
     let line = bullet(line).or(number(line).map(|(_, rest)| rest)).unwrap_or(line);
     let word: String =

@@ -1,9 +1,9 @@
-//! Changes a story's file: its status, a task's box, the list of files, what a review leaves to do. Only the bytes that are
-//! meant change; the rest keeps its line ends, tabs and spaces.
+//! Changes a story's file: its status, the box of a task, the list of files, what a review leaves to do. Only the intended
+//! bytes change; everything else keeps its line endings, tabs and spaces.
 //!
-//! Every change is read again before it is given back: where the file would not say what was meant, or would say anything else
-//! otherwise than before, nothing is changed and the reason is told. Doing the same twice changes nothing the second time.
-//! Whether a status may follow another is the board's to say.
+//! Every change is read again before it is returned: if the file would not say what was intended, or anything else would
+//! differ, nothing is changed and the reason is given. Doing the same twice changes nothing the second time. Whether a status
+//! may follow another is decided by the board.
 
 use super::{Dialect, FollowUp, FollowUpKind, Story, record, status, tasks};
 use crate::{
@@ -35,21 +35,21 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Something to leave to do.
+/// An item that a review leaves to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFollowUp {
     pub kind: FollowUpKind,
-    /// One line; what breaks lines is made a space.
+    /// The text on one line; line breaks become spaces.
     pub text: String,
-    /// `file:line`.
+    /// The place in the code, as `file:line`.
     pub place: Option<String>,
-    /// Ticked at once, as what is deferred is.
+    /// Whether it is ticked at once, as deferred items are.
     pub done: bool,
 }
 
 type Edit = (std::ops::Range<usize>, String);
 
-/// Sets the status, in the body, in the front matter, or in both where both have one.
+/// Sets the status in the body, in the front matter, or in both where both have one.
 pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
     let page = Page::of(text);
     let front = page.front_matter().map(yaml::parse).transpose().map_err(|broken| {
@@ -59,6 +59,7 @@ pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
     let at = page.front.clone().map_or(0, |range| range.start);
     let in_front = front.as_ref().and_then(|front| front.get("status"));
     if let (Some(front), Some(node)) = (&front, in_front) {
+        // A spec has its own names for the states, and its tools stop at a name that they do not know.
         let word = if is_spec(front) { SpecStatus::from(to).as_str() } else { to.as_str() };
         edits.extend(front_edit(text, at, node, NewStatus { status: to, word })?);
     }
@@ -66,6 +67,7 @@ pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
     match body.as_slice() {
         [] if in_front.is_none() => edits.push(new_status(&page, to.as_str())),
         [] => {}
+        // Two statuses that contradict each other: replacing both would hide a mistake that only the user can resolve.
         [first, others @ ..] => {
             if let Some(other) = others.iter().find(|other| other.line.status != first.line.status) {
                 let why = format!(
@@ -74,6 +76,7 @@ pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
                 );
                 return Err(Refused::new(why, "take one of them out"));
             }
+            // A status that already has the value keeps its spelling.
             for spot in body.iter().filter(|spot| spot.line.status != Some(to)) {
                 edits.push(body_edit(text, spot, to.as_str())?);
             }
@@ -82,15 +85,17 @@ pub fn set_status(text: &str, to: StoryStatus) -> Result<String, Refused> {
     let new = spliced(text, &edits);
     checked(text, new, |before, after| {
         let is = after.status.as_ref().and_then(|line| line.status);
-        // A spec has no word of its own for what only boards have.
+        // Some states of a board have no name of their own in a spec.
         let as_spec = after.status.as_ref().and_then(|line| line.spec) == Some(SpecStatus::from(to));
+        // The status is what was meant to change, so it is made equal before the rest is compared.
         before.status = after.status.clone();
         let differ = after.problems.iter().any(|problem| problem.rule == rules::STORY_STATUS_DIFFERS);
         (is == Some(to) || as_spec) && !differ
     })
 }
 
-/// A spec's front matter has other words: `bmad-build-auto` stops at `review`. Only one that has a status there is a spec.
+/// Whether front matter belongs to a spec, which has other names for states: `bmad-build-auto` stops at `review`. A type
+/// counts only if there is a status as well.
 fn is_spec(front: &yaml::Node) -> bool {
     const OWN: [&str; 4] =
         ["review_loop_iteration", "followup_review_recommended", "route", "baseline_revision"];
@@ -102,7 +107,7 @@ fn is_spec(front: &yaml::Node) -> bool {
     only_specs || typed || OWN.iter().any(|key| front.get(key).is_some())
 }
 
-/// What is no status is somebody's sentence, and stays.
+/// The refusal for a line whose text is no status: the text is a user's sentence, and it stays.
 fn no_status(said: &str) -> Refused {
     let all: Vec<&str> = StoryStatus::ALL.into_iter().map(StoryStatus::as_str).collect();
     let said: String = said.chars().take(80).collect();
@@ -112,7 +117,7 @@ fn no_status(said: &str) -> Refused {
     )
 }
 
-/// The word of a status in the body, and nothing of what is written around it.
+/// The edit that replaces the status word in the body, and nothing around it.
 fn body_edit(text: &str, spot: &status::Spot, word: &str) -> Result<Edit, Refused> {
     if !spot.bytes.is_empty() {
         return Ok((spot.bytes.clone(), word.to_string()));
@@ -120,19 +125,20 @@ fn body_edit(text: &str, spot: &status::Spot, word: &str) -> Result<Edit, Refuse
     if !spot.line.said.is_empty() {
         return Err(no_status(&spot.line.said));
     }
+    // An empty status gets spaces around it only where there are none yet.
     let is_blank = |next: Option<char>| next.is_none_or(char::is_whitespace);
     let before = if is_blank(text[..spot.bytes.start].chars().next_back()) { "" } else { " " };
     let behind = if is_blank(text[spot.bytes.end..].chars().next()) { "" } else { " " };
     Ok((spot.bytes.clone(), format!("{before}{word}{behind}")))
 }
 
-/// A status and its word in this front matter: a spec has words of its own.
+/// A status and its name in this front matter: a spec has names of its own.
 struct NewStatus {
     status: StoryStatus,
     word: &'static str,
 }
 
-/// The word of the status in the front matter; none: it says so already.
+/// The edit that replaces the status word in the front matter; `None` if it already says so.
 fn front_edit(text: &str, at: usize, node: &yaml::Node, new: NewStatus) -> Result<Option<Edit>, Refused> {
     let odd =
         || Refused::new("the status in the front matter is no plain word", "write it as `status: done`");
@@ -143,21 +149,23 @@ fn front_edit(text: &str, at: usize, node: &yaml::Node, new: NewStatus) -> Resul
         ));
     }
     let said = node.text().ok_or_else(odd)?;
+    // The value may continue behind the word, as in `in-progress, see Bob`; only the word is replaced.
     let known = status::word(said).ok_or_else(|| no_status(said))?;
     if said.get(known).and_then(StoryStatus::parse) == Some(new.status) {
         return Ok(None);
     }
     let span = node.span.clone().ok_or_else(odd)?;
     let (start, end) = (at + span.start, at + span.end);
+    // A value over several lines or through an alias has no bytes of its own.
     let old = text.get(start..end).filter(|old| !old.contains('\n')).ok_or_else(odd)?;
     let within = status::word(old).ok_or_else(odd)?;
     Ok(Some((start + within.start..start + within.end, new.word.to_string())))
 }
 
-/// Under the title, as the template has it; else at the top.
+/// The edit that inserts a status under the title, as the template has it; otherwise at the top.
 fn new_status(page: &Page<'_>, word: &str) -> Edit {
     let end = page.line_end();
-    // A later heading of the first level is no title.
+    // A later heading of the first level is not the title.
     let first = page.lines.iter().position(|line| line.heading().is_some());
     let is_title = |at: &usize| page.lines[*at].heading().is_some_and(|(level, _)| level == 1);
     if let Some(title) = first.filter(is_title) {
@@ -170,7 +178,7 @@ fn new_status(page: &Page<'_>, word: &str) -> Edit {
     (range, format!("{new}{gap}"))
 }
 
-/// Ticks a task, or takes the tick away.
+/// Ticks a task, or removes the tick.
 pub fn tick(text: &str, task: &str, done: bool) -> Result<String, Refused> {
     let page = Page::of(text);
     let read = tasks::read(&page);
@@ -186,6 +194,7 @@ pub fn tick(text: &str, task: &str, done: bool) -> Result<String, Refused> {
         Refused::new(format!("there is no task {task}; the story has {all}"), "see them: tribunal story KEY")
     })?;
     let new = ticked(text, &page, line, done)?;
+    // The task is made equal in the old reading; everything else must then be the same.
     checked(text, new, |before, after| {
         let mut is = false;
         tasks::walk_mut(&mut before.tasks, &mut |one| {
@@ -198,7 +207,7 @@ pub fn tick(text: &str, task: &str, done: bool) -> Result<String, Refused> {
     })
 }
 
-/// Ticks what a review left to do, by its line; a review's own list of action items is ticked with it.
+/// Ticks an item that a review left, by its line; the same item in the review's own list is ticked with it.
 pub fn tick_follow_up(text: &str, line: usize, done: bool) -> Result<String, Refused> {
     let page = Page::of(text);
     let before = record::follow_ups(&page);
@@ -222,7 +231,7 @@ fn ticked(text: &str, page: &Page<'_>, line: usize, done: bool) -> Result<String
     Ok(spliced(text, edit.as_slice()))
 }
 
-/// None: the box says so already.
+/// The edit for one box; `None` if it already has that state.
 fn tick_edit(page: &Page<'_>, line: usize, done: bool) -> Result<Option<Edit>, Refused> {
     let gone = || Refused::new(format!("line {line} has no box"), "read the file again");
     let at = page.lines.get(line.saturating_sub(1)).ok_or_else(gone)?;
@@ -231,7 +240,7 @@ fn tick_edit(page: &Page<'_>, line: usize, done: bool) -> Result<Option<Edit>, R
     Ok((item.done != done).then(|| (item.inside.0..item.inside.1, mark.to_string())))
 }
 
-/// Adds files to the list, those that it has left out. A list that is missing is made where the template has it.
+/// Adds files to the list; files that it already has are left out. A missing list is created where the template has it.
 pub fn add_files(text: &str, files: &[&str]) -> Result<String, Refused> {
     let page = Page::of(text);
     let known = record::files(&page);
@@ -239,6 +248,7 @@ pub fn add_files(text: &str, files: &[&str]) -> Result<String, Refused> {
     let listed = section.as_ref().map(|section| &page.lines[section.lines.clone()]).unwrap_or_default();
     let mut new: Vec<&str> = Vec::new();
     for file in files {
+        // A path that could not be read back from the list is refused before anything is written.
         let odd = file.trim() != *file || file.is_empty() || file.contains(['\n', '\r', '`']);
         if odd || file.contains("://") {
             return Err(Refused::new(
@@ -246,6 +256,7 @@ pub fn add_files(text: &str, files: &[&str]) -> Result<String, Refused> {
                 "name a file of the project",
             ));
         }
+        // A name without an extension is no recognizable path, so the lines are compared as well.
         let is_there = known.iter().any(|said| said.text == *file)
             || listed.iter().any(|line| record::names(line, file));
         if !is_there && !new.contains(file) {
@@ -260,24 +271,26 @@ pub fn add_files(text: &str, files: &[&str]) -> Result<String, Refused> {
         None => new_list(&page, &new),
     };
     checked(text, spliced(text, &[edit]), |before, after| {
+        // The new files must be read back at the end of the list, in their order.
         let added = after.files.split_off(before.files.len().min(after.files.len()));
         added.iter().map(|said| said.text.as_str()).eq(new.iter().copied())
     })
 }
 
-/// Behind the last file, written as that is.
+/// The edit that adds files behind the last one, in its style.
 fn in_list(page: &Page<'_>, section: &Section<'_>, files: &[&str]) -> Edit {
     let lines = &page.lines[section.lines.clone()];
     let last = lines.iter().rposition(|line| record::file_of(line).is_some());
     let (at, lead, quoted) = match last.and_then(|last| Some((last, lines.get(last)?))) {
         Some((last, line)) => {
+            // Indentation, bullet and backticks are taken from the last file of the list.
             let item = line.text.trim_start_matches([' ', '\t']);
             let indent = &line.text[..line.text.len() - item.len()];
             let bullet = item.chars().next().filter(|c| matches!(c, '-' | '*' | '+')).unwrap_or('-');
             (section.lines.start + last + 1, format!("{indent}{bullet} "), line.text.contains('`'))
         }
         None => {
-            // Under the heading, or under the remark that there are none.
+            // Without files, the new ones follow the heading or a remark that there are none.
             let filled = lines.iter().take_while(|line| line.heading().is_none()).enumerate();
             let said = filled.filter(|(_, line)| !line.is_blank()).map(|(index, _)| index + 1).last();
             let at = section.lines.start + said.unwrap_or(0);
@@ -288,7 +301,7 @@ fn in_list(page: &Page<'_>, section: &Section<'_>, files: &[&str]) -> Edit {
 }
 
 fn listed(files: &[&str], lead: &str, quoted: bool) -> Vec<String> {
-    // A path with a space is none without its quotes.
+    // A path with a space cannot be read back without backticks.
     let one = |file: &&str| match quoted || record::bare_path(file) != Some(file) {
         true => format!("{lead}`{file}`"),
         false => format!("{lead}{file}"),
@@ -296,7 +309,7 @@ fn listed(files: &[&str], lead: &str, quoted: bool) -> Vec<String> {
     files.iter().map(one).collect()
 }
 
-/// At the end of `Dev Agent Record`; without one, before what reviews add behind it.
+/// The edit that creates the list at the end of `Dev Agent Record`; without that section, before what reviews add behind it.
 fn new_list(page: &Page<'_>, files: &[&str]) -> Edit {
     let mut lines = listed(files, "- ", false);
     let heading = |lines: &mut Vec<String>, title: &str| {
@@ -316,12 +329,13 @@ fn new_list(page: &Page<'_>, files: &[&str]) -> Edit {
     insertion(page, at, &with_gap(page, at, lines))
 }
 
-/// Adds what a review leaves to do, in its dialect; what stands there already, ticked or not, is not added again.
+/// Adds what a review leaves to do, in its dialect; an item that already exists, ticked or not, is not added again.
 pub fn add_follow_ups(text: &str, dialect: Dialect, items: &[NewFollowUp]) -> Result<String, Refused> {
     let page = Page::of(text);
     let mut known = record::follow_ups(&page);
     let mut lines = Vec::new();
     for item in items {
+        // Each line is read back first, so that an item is compared in the form in which it will be found later.
         let (line, read) = readable(dialect, item)?;
         if !known.iter().any(|other| other.text == read.text && other.place == read.place) {
             known.push(read);
@@ -334,6 +348,7 @@ pub fn add_follow_ups(text: &str, dialect: Dialect, items: &[NewFollowUp]) -> Re
     let count = lines.len();
     let edit = follow_up_edit(&page, dialect, lines);
     checked(text, spliced(text, &[edit]), |before, after| {
+        // Old items are kept in the comparison; the rest must be exactly the new ones, in their order.
         let old = |item: &FollowUp| before.follow_ups.iter().any(|other| same(other, item));
         let (old, new): (Vec<FollowUp>, Vec<FollowUp>) =
             std::mem::take(&mut after.follow_ups).into_iter().partition(old);
@@ -348,7 +363,7 @@ fn same(one: &FollowUp, other: &FollowUp) -> bool {
     one.text == other.text && one.place == other.place && one.kind == other.kind
 }
 
-/// Behind the last of its section; a section that is missing is made at the end of the tasks.
+/// The edit that adds items behind the last one of their section; a missing section is created at the end of the tasks.
 fn follow_up_edit(page: &Page<'_>, dialect: Dialect, mut lines: Vec<String>) -> Edit {
     let (start, title) = match dialect {
         Dialect::AiReview => ("review follow", "Review Follow-ups (AI)"),
@@ -364,7 +379,7 @@ fn follow_up_edit(page: &Page<'_>, dialect: Dialect, mut lines: Vec<String>) -> 
     let section = page.sections().into_iter().find(|section| tasks::is_tasks(section.title));
     let (level, from, end) = match &section {
         Some(section) => ((section.level + 1).min(6), section.lines.start, section.lines.end),
-        // Before what agents write down of their work; without any of it, at the end.
+        // The section comes before what agents write about their work; without any of that, at the end.
         None => {
             let own = ["dev notes", "dev agent record", "change log", "senior developer review"];
             let next = page.section(|title| own.iter().any(|start| title.starts_with(start)));
@@ -373,7 +388,7 @@ fn follow_up_edit(page: &Page<'_>, dialect: Dialect, mut lines: Vec<String>) -> 
         }
     };
     lines.splice(0..0, [format!("{} {title}", "#".repeat(level)), String::new()]);
-    // Tasks that stand elsewhere would be none beside a section of that name.
+    // Beside a section with that name, tasks elsewhere would no longer be read as tasks.
     if section.is_none() && level == 3 {
         lines.splice(0..0, ["## Tasks / Subtasks".to_string(), String::new()]);
     }
@@ -381,8 +396,8 @@ fn follow_up_edit(page: &Page<'_>, dialect: Dialect, mut lines: Vec<String>) -> 
     insertion(page, at, &with_gap(page, at, lines))
 }
 
-/// The line for an item that is read again as it is meant. A place that would not be goes into the text: what was found counts
-/// for more than its form.
+/// The line for an item that can be read back as intended. A place that cannot be goes into the text: the finding matters
+/// more than its form.
 fn readable(dialect: Dialect, item: &NewFollowUp) -> Result<(String, FollowUp), Refused> {
     let line = written(dialect, item);
     let read = |line: &str| {
@@ -394,6 +409,7 @@ fn readable(dialect: Dialect, item: &NewFollowUp) -> Result<(String, FollowUp), 
     }
     let place = item.place.as_deref().map(str::trim).filter(|place| !place.is_empty());
     let told = place.map(|place| format!("{} ({place})", item.text)).filter(|_| !item.text.trim().is_empty());
+    // Brackets in the text would be read as tags or places.
     let text = told.unwrap_or_else(|| item.text.clone()).replace('[', "(").replace(']', ")");
     let plain = written(dialect, &NewFollowUp { text, place: None, ..item.clone() });
     let found = read(&plain).map(|read| (plain, read));
@@ -404,6 +420,7 @@ fn readable(dialect: Dialect, item: &NewFollowUp) -> Result<(String, FollowUp), 
 }
 
 fn written(dialect: Dialect, item: &NewFollowUp) -> String {
+    // The text must stay on one line and must not open a comment that would hide the rest of the file.
     let box_ = if item.done { "[x]" } else { "[ ]" };
     let text: Vec<&str> = item.text.split_whitespace().collect();
     let text = without_comments(&text.join(" "));
@@ -415,13 +432,13 @@ fn written(dialect: Dialect, item: &NewFollowUp) -> String {
     format!("- {box_} [{tag}][{}] {}{place}", item.kind.label(), text)
 }
 
-/// The index behind the last line that says something.
+/// The index behind the last line that is not blank.
 fn trimmed_end(page: &Page<'_>, from: usize, end: usize) -> usize {
     let inside = page.lines.get(from..end).unwrap_or_default();
     from + inside.iter().rposition(|line| !line.is_blank()).map_or(0, |last| last + 1)
 }
 
-/// With an empty line before, where the line before says something.
+/// The lines with a blank line before them, if the line before is not blank.
 fn with_gap(page: &Page<'_>, at: usize, mut lines: Vec<String>) -> Vec<String> {
     if at.checked_sub(1).and_then(|before| page.lines.get(before)).is_some_and(|line| !line.is_blank()) {
         lines.insert(0, String::new());
@@ -429,7 +446,7 @@ fn with_gap(page: &Page<'_>, at: usize, mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Whole lines before the line of this index; the last line gets the end it lacks.
+/// The edit that inserts whole lines before a line; the last line of the file gets the line ending that it lacks.
 fn insertion(page: &Page<'_>, index: usize, lines: &[String]) -> Edit {
     let end = page.line_end();
     let at = page.lines.get(index).map_or(page.text.len(), |line| line.start);
@@ -443,8 +460,8 @@ fn insertion(page: &Page<'_>, index: usize, lines: &[String]) -> Edit {
     (at..at, new)
 }
 
-/// Gives the new text if it says what was meant and, but for that, what the old one said. `meant` makes the two readings equal
-/// where they are to differ, and tells whether what was meant is there.
+/// Returns the new text if it says what was intended and is otherwise the same as the old one. `accept_changes` makes the two
+/// readings equal where they are meant to differ, and returns whether the intended change is there.
 fn checked(
     old: &str,
     new: String,
@@ -462,7 +479,7 @@ fn checked(
     ))
 }
 
-/// Without lines, which may move, and without problems, which tell of lines.
+/// A story without line numbers, which may move, and without problems, which contain line numbers.
 fn bare(mut story: Story) -> Story {
     story.problems.clear();
     tasks::walk_mut(&mut story.tasks, &mut |task| task.line = 0);
@@ -473,7 +490,7 @@ fn bare(mut story: Story) -> Story {
     story
 }
 
-/// The word for people and files.
+/// The name of a kind, for users and files.
 impl FollowUpKind {
     pub fn label(&self) -> String {
         match self {

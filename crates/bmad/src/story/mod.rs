@@ -1,8 +1,8 @@
-//! A story's file, as every era has it: its key and title, status, acceptance criteria, tasks, the files it touched and what a
-//! review left to do. Specs of late eras (`spec-3-2-x.md`) are read the same way.
+//! The file of a story, in the form of every era: its key and title, status, acceptance criteria, tasks, changed files and
+//! what a review left to do. Specs of late eras (`spec-3-2-x.md`) are read the same way.
 //!
-//! Reading takes what it finds and names what is odd; it never refuses a file. Changing one is [`edit`]'s part. What the board
-//! says of the story is not known here.
+//! Reading takes what it finds and reports what is odd; it never refuses a file. Changing a file is the job of [`edit`]. What
+//! the board says about the story is not known here.
 
 mod criteria;
 pub mod edit;
@@ -26,19 +26,19 @@ use crate::{
     yaml,
 };
 
-/// Something that stands in the file, and its line.
+/// A text from a file with its line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Said {
     pub text: String,
     pub line: usize,
 }
 
-/// What a story's file says.
+/// The content of a story's file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Story {
-    /// From the file's name, else from the title.
+    /// The key, from the file's name or from the title.
     pub key: Option<StoryKey>,
-    /// Without `Story 1.2:`.
+    /// The title without `Story 1.2:`.
     pub title: Option<Said>,
     pub status: Option<StatusLine>,
     pub tasks: Vec<Task>,
@@ -46,31 +46,31 @@ pub struct Story {
     /// The paths under `File List`.
     pub files: Vec<Said>,
     pub follow_ups: Vec<FollowUp>,
-    /// Of the last review that the file tells of: `Approve`, `Changes Requested`, `Blocked`, as it is written there.
+    /// The outcome of the last review in the file, as written: `Approve`, `Changes Requested`, `Blocked`.
     pub outcome: Option<Said>,
-    /// The commit that work began at.
+    /// The commit at which the work began.
     pub baseline: Option<String>,
     pub depends_on: Vec<String>,
     pub closes_deferred: Vec<String>,
     pub problems: Vec<Problem>,
 }
 
-/// Something a review left to do.
+/// Something that a review left to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FollowUp {
     pub dialect: Dialect,
     pub done: bool,
-    /// None: it does not say.
+    /// The kind; `None` if the item does not state one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<FollowUpKind>,
     pub text: String,
-    /// `file:line`, or only a file.
+    /// The place in the code: `file:line`, or only a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     pub line: usize,
 }
 
-/// How a review writes what is left.
+/// How a review writes what is left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
@@ -80,16 +80,17 @@ pub enum Dialect {
     Findings,
 }
 
+/// What kind of work a follow-up is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FollowUpKind {
     Severity(Severity),
-    /// A person has to say how.
+    /// The user has to decide how to solve it.
     Decision,
     Patch,
     /// Known, and left for later.
     Defer,
-    /// A word of its own.
+    /// A kind that is not known here, as it is written.
     Other(String),
 }
 
@@ -108,7 +109,7 @@ impl FollowUpKind {
 }
 
 impl Story {
-    /// Tasks and subtasks that are ticked, and all of them.
+    /// The number of tasks and subtasks that are ticked, and of all.
     pub fn progress(&self) -> (usize, usize) {
         let mut done = 0;
         let mut all = 0;
@@ -119,20 +120,22 @@ impl Story {
         (done, all)
     }
 
-    /// What a review left to do and nobody ticked.
+    /// What a review left to do and is not ticked.
     pub fn open_follow_ups(&self) -> impl Iterator<Item = &FollowUp> {
         self.follow_ups.iter().filter(|item| !item.done)
     }
 }
 
-/// Reads a story's file. The path is only for its name and for problems.
+/// Reads a story's file. The path is only used for the file's name and for problems.
 pub fn read(path: &str, text: &str) -> Story {
     let page = Page::of(text);
     let mut problems = Vec::new();
     let front = front(path, &page, &mut problems);
     let title = title(&page, front.as_ref());
+    // The number is taken from the whole title, before it is cut off.
     let numbered = title.as_ref().and_then(|said| numbered(&said.text));
     let title = title.map(|said| Said { text: bare(&said.text).to_string(), ..said });
+    // The file's name is what BMAD's workflows look for, so it wins over the title.
     let key = key_of(path).or_else(|| from_title(numbered, title.as_ref()));
     let list = |name: &str| front.as_ref().and_then(|front| front.get(name)).map(scalars).unwrap_or_default();
     let one = |name: &str| list(name).into_iter().next();
@@ -143,6 +146,7 @@ pub fn read(path: &str, text: &str) -> Story {
         files: record::files(&page),
         follow_ups: record::follow_ups(&page),
         outcome: record::outcome(&page),
+        // Early eras call the commit `baseline_commit`, late ones `baseline_revision`.
         baseline: one("baseline_commit").or_else(|| one("baseline_revision")),
         depends_on: list("depends_on"),
         closes_deferred: list("closes_deferred"),
@@ -154,7 +158,7 @@ pub fn read(path: &str, text: &str) -> Story {
     story
 }
 
-/// The front matter; what is broken in it is a problem.
+/// The front matter; broken front matter becomes a problem.
 fn front(path: &str, page: &Page<'_>, problems: &mut Vec<Problem>) -> Option<yaml::Node> {
     match yaml::parse(page.front_matter()?) {
         Ok(node) => Some(node),
@@ -164,6 +168,7 @@ fn front(path: &str, page: &Page<'_>, problems: &mut Vec<Problem>) -> Option<yam
                 path,
                 format!("in the front matter: {}", broken.what),
             )
+            // The front matter begins behind the first mark, so its lines are one further down in the file.
             .at(broken.line.map_or(1, |line| line + 1))
             .why("nothing of it is read, and the file's status cannot be changed")
             .todo("mend it, or take the front matter out");
@@ -173,7 +178,7 @@ fn front(path: &str, page: &Page<'_>, problems: &mut Vec<Problem>) -> Option<yam
     }
 }
 
-/// The first heading of the first level, else the front matter's title.
+/// The first heading of the first level, otherwise the title in the front matter.
 fn title(page: &Page<'_>, front: Option<&yaml::Node>) -> Option<Said> {
     let heading = page.lines.iter().find_map(|line| {
         let (level, title) = line.heading()?;
@@ -186,12 +191,14 @@ fn title(page: &Page<'_>, front: Option<&yaml::Node>) -> Option<Said> {
     })
 }
 
-/// The number and the title of `Story 1.2: Log in`.
+/// Splits `Story 1.2: Log in` into its number and its title.
 fn cut_number(title: &str) -> Option<(Number, &str)> {
+    // `get` gives nothing where byte 5 is inside a character, as in `Stör`.
     let rest = title.get(..5).filter(|word| word.eq_ignore_ascii_case("story")).map(|_| &title[5..])?;
     let rest = rest.trim_start();
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-')).unwrap_or(rest.len());
     let (said, behind) = rest.split_at(end);
+    // `Story 1.2. Log in` and `Story 1.2 - Log in` have a mark behind the number.
     let number = Number::parse(&said.trim_end_matches(['.', '-']).to_ascii_lowercase())?;
     Some((number, behind.trim_start_matches([':', '-', '–', '—', ' ', '\t'])))
 }
@@ -204,7 +211,7 @@ fn bare(title: &str) -> &str {
     cut_number(title).map(|(_, rest)| rest).filter(|rest| !rest.is_empty()).unwrap_or(title)
 }
 
-/// `1-2-log-in.md`, `spec-1-2-log-in.md`, `story-1-2-log-in.md`.
+/// The key in `1-2-log-in.md`, `spec-1-2-log-in.md` or `story-1-2-log-in.md`.
 pub fn key_of(path: &str) -> Option<StoryKey> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let stem = name.strip_suffix(".md").unwrap_or(name);
@@ -218,13 +225,13 @@ fn from_title(number: Option<Number>, title: Option<&Said>) -> Option<StoryKey> 
     (!slug.is_empty()).then_some(StoryKey { epic, number, letter, slug })
 }
 
-/// A scalar, or a list of scalars.
+/// The texts of a scalar, or of a list of scalars.
 pub(crate) fn scalars(node: &yaml::Node) -> Vec<String> {
     let own = node.text().into_iter().chain(node.items().iter().filter_map(yaml::Node::text));
     own.map(|text| text.trim().to_string()).filter(|text| !text.is_empty()).collect()
 }
 
-/// What does not fit together.
+/// Finds what does not fit together within one story.
 fn oddities(path: &str, page: &Page<'_>, story: &Story, numbered: Option<Number>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let titled = story.title.as_ref().map_or(1, |title| title.line);
@@ -235,6 +242,7 @@ fn oddities(path: &str, page: &Page<'_>, story: &Story, numbered: Option<Number>
         problems
             .push(Problem::warning("story-number-differs", path, what).at(titled).todo("rename one of them"));
     }
+    // Whether this is an error depends on the step that needs the story; here it is a warning.
     if story.criteria.is_empty() {
         problems.push(
             Problem::warning(rules::STORY_NO_CRITERIA, path, "there are no acceptance criteria")
@@ -250,16 +258,19 @@ fn oddities(path: &str, page: &Page<'_>, story: &Story, numbered: Option<Number>
     problems
 }
 
-/// `{{role}}`. The name of the model is filled in only when the work is done.
+/// Whether a line has a placeholder such as `{{role}}`. The name of the model does not count: it is filled in when the work
+/// is done.
 fn is_placeholder(line: &str) -> bool {
     let inside = line.split_once("{{").and_then(|(_, rest)| rest.split_once("}}"));
     inside.is_some_and(|(name, _)| !name.contains("agent_model"))
 }
 
+/// Finds tasks that name unknown criteria, are ticked too early, or are open in a finished story.
 fn task_oddities(path: &str, story: &Story, problems: &mut Vec<Problem>) {
     let known: std::collections::BTreeSet<u32> =
         story.criteria.iter().map(|criterion| criterion.number).collect();
     let mut open = None;
+    // Only the first open task is reported: one is enough to show that the status is wrong.
     tasks::walk(&story.tasks, &mut |task| {
         if !task.done && open.is_none() {
             open = Some(task.line);

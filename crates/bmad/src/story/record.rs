@@ -1,4 +1,4 @@
-//! What agents write into a story while they work on it: the list of files, what a review left to do, how it came out.
+//! What agents write into a story while they work on it: the list of files, what a review left to do, its outcome.
 
 use super::{
     Dialect, FollowUp, FollowUpKind, Said,
@@ -9,7 +9,7 @@ use crate::{
     verdict::CodeReview,
 };
 
-/// The section `File List`, wherever it stands.
+/// The section `File List`, at any place.
 pub(super) fn file_section<'t>(page: &Page<'t>) -> Option<Section<'t>> {
     page.section(|title| title == "file list" || title.starts_with("file list "))
 }
@@ -23,12 +23,12 @@ pub(super) fn files(page: &Page<'_>) -> Vec<Said> {
     paths.filter(|said| seen.insert(said.text.clone())).collect()
 }
 
-/// Whether a line of the list is this name and nothing else.
+/// Whether a line of the list consists of this path only.
 pub(super) fn names(line: &Line<'_>, file: &str) -> bool {
     line.is_prose() && item_of(line.text.trim()).trim_matches(['*', '_', '`', '"', '\'', ' ']) == file
 }
 
-/// The path a line of the list names: `- src/a.rs`, `- **New:** src/a.rs - what it is`, and `` - `src/a.rs` (new) ``.
+/// The path in a line of the list: `- src/a.rs`, `- **New:** src/a.rs - what it is`, and `` - `src/a.rs` (new) ``.
 pub(super) fn file_of<'t>(line: &Line<'t>) -> Option<&'t str> {
     if !line.is_prose() || line.heading().is_some() {
         return None;
@@ -39,13 +39,14 @@ pub(super) fn file_of<'t>(line: &Line<'t>) -> Option<&'t str> {
 /// The path in a line's text.
 pub(super) fn bare_path(text: &str) -> Option<&str> {
     let item = item_of(text.trim());
+    // A path in backticks is taken as it is: only there can it contain spaces.
     if let Some((_, rest)) = item.split_once('`')
         && let Some((quoted, _)) = rest.split_once('`')
     {
         let quoted = quoted.trim();
         return (!quoted.is_empty() && !quoted.contains("://")).then_some(quoted);
     }
-    // `**New:** a`, `Modified: a`, `[NEW] a`: what comes before the path says what happened to it.
+    // In `**New:** a`, `Modified: a` and `[NEW] a` the words before the path say what happened to it.
     const AROUND: [char; 11] = ['*', '_', ',', ';', ':', '(', ')', '[', ']', '"', '\''];
     let words = item.split_whitespace().map(|word| word.trim_matches(AROUND));
     let mut words = words.filter(|word| !word.is_empty() && !is_deed(word));
@@ -60,7 +61,7 @@ fn is_deed(word: &str) -> bool {
     DEEDS.iter().any(|deed| word.eq_ignore_ascii_case(deed))
 }
 
-/// Without the bullet or number.
+/// The text without its bullet or number.
 fn item_of(text: &str) -> &str {
     let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let mark: &[char] = if digits.len() < text.len() { &['.', ')'] } else { &['-', '*', '+'] };
@@ -68,9 +69,10 @@ fn item_of(text: &str) -> &str {
     rest.unwrap_or(text).trim_start()
 }
 
-/// Has a folder or an ending, and is no address and no sentence's last word.
+/// Whether a word has a directory or an extension, and is neither an address nor the last word of a sentence.
 fn is_path(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
+    // An extension is short, so that two sentences without a space between them are no path.
     let ends = name.rsplit_once('.').is_some_and(|(_, end)| {
         !end.is_empty() && end.len() <= 12 && end.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
     });
@@ -78,7 +80,7 @@ fn is_path(word: &str) -> bool {
     has_letter && !word.contains("://") && (ends || word.contains('/') || NAMES.contains(&word))
 }
 
-/// Files that have no ending.
+/// Names of files that have no extension.
 const NAMES: [&str; 20] = [
     "Makefile",
     "GNUmakefile",
@@ -102,7 +104,7 @@ const NAMES: [&str; 20] = [
     "CHANGELOG",
 ];
 
-/// `file:line`, whatever the file is called, and a path without a line. A name with a space is one if it is a path.
+/// Whether a text is `file:line` with any file name, or a path without a line. A name with a space must be a path.
 fn is_place(said: &str) -> bool {
     let (file, line) = said.split_once(':').map_or((said, None), |(file, line)| (file, Some(line)));
     let numbered = line.is_some_and(|line| {
@@ -111,16 +113,18 @@ fn is_place(said: &str) -> bool {
     });
     let is_named = file.chars().any(char::is_alphanumeric) && file.trim() == file;
     let is_word = !said.contains(char::is_whitespace);
+    // A line number is proof enough for any name; without one the name itself must look like a path.
     match numbered {
         true => is_named && (is_word || is_path(file)),
         false => is_word && is_path(file),
     }
 }
 
-/// What a review left to do, in both dialects, wherever it stands; then what stands untagged in a review's own sections.
+/// What a review left to do, in both dialects, at any place; also untagged items in a review's own sections.
 pub(super) fn follow_ups(page: &Page<'_>) -> Vec<FollowUp> {
     let mut found: Vec<FollowUp> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
+    // The open headings with their levels, and the dialect that applies below each.
     let mut above: Vec<(usize, Option<Dialect>)> = Vec::new();
     for line in &page.lines {
         if let Some((level, title)) = line.heading() {
@@ -136,7 +140,7 @@ pub(super) fn follow_ups(page: &Page<'_>) -> Vec<FollowUp> {
         let read = tagged(item.text).or_else(|| section.map(|dialect| parts(dialect, item.text)));
         let Some(read) = read else { continue };
         let follow_up = read.whole(&item);
-        // A review's own list of action items repeats what stands with the tasks.
+        // A review's own list of action items repeats the items among the tasks.
         if seen.insert((follow_up.text.clone(), follow_up.place.clone())) {
             found.push(follow_up);
         }
@@ -144,7 +148,7 @@ pub(super) fn follow_ups(page: &Page<'_>) -> Vec<FollowUp> {
     found
 }
 
-/// The lines that say what an item says: its own, and where a review repeats it.
+/// The lines of an item: its own, and those where a review repeats it.
 pub(super) fn lines_of(page: &Page<'_>, item: &FollowUp) -> Vec<usize> {
     let boxes = page.lines.iter().filter_map(boxed);
     let same = boxes.filter(|found| {
@@ -154,14 +158,14 @@ pub(super) fn lines_of(page: &Page<'_>, item: &FollowUp) -> Vec<usize> {
     same.map(|found| found.line).collect()
 }
 
-/// A single line, read as an item.
+/// Parses a single line as an item, to check that it can be read back.
 pub(super) fn item(line: &str) -> Option<FollowUp> {
     let page = Page::of(line);
     let found = boxed(page.lines.first()?).filter(|_| page.lines.len() == 1)?;
     tagged(found.text).map(|read| read.whole(&found))
 }
 
-/// What a section of this title holds.
+/// The dialect of a section with this title.
 fn dialect_of(title: &str) -> Option<Dialect> {
     let title = plain(title);
     if title.starts_with("review finding") {
@@ -173,7 +177,7 @@ fn dialect_of(title: &str) -> Option<Dialect> {
     }
 }
 
-/// An item's text, taken apart.
+/// The parsed text of an item.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     dialect: Dialect,
@@ -189,9 +193,9 @@ impl Read {
     }
 }
 
-/// `[AI-Review][High] …`, `[Review][Patch] …`; none: it is no such item.
+/// Parses `[AI-Review][High] …` or `[Review][Patch] …`; `None` if the text has no such tag.
 pub(super) fn tagged(text: &str) -> Option<Read> {
-    // Emphasis around the tags: `**[AI-Review][High]** …`.
+    // The tags may be emphasized: `**[AI-Review][High]** …`.
     let (tag, rest) = tag(text.trim_start_matches(['*', '_', ' ']))?;
     let dialect = match tag.to_ascii_lowercase().replace([' ', '_'], "-").as_str() {
         "ai-review" => Dialect::AiReview,
@@ -203,6 +207,7 @@ pub(super) fn tagged(text: &str) -> Option<Read> {
 
 fn parts(dialect: Dialect, text: &str) -> Read {
     let (kind, rest) = match tag(text.trim_start_matches(['*', '_', ' '])) {
+        // A link or a place in brackets is no kind.
         Some((word, rest)) if !rest.starts_with('(') && !is_place(word) => {
             (Some(FollowUpKind::parse(word)), rest)
         }
@@ -215,18 +220,19 @@ fn parts(dialect: Dialect, text: &str) -> Read {
     }
 }
 
-/// `[word] rest`.
+/// Splits `[word] rest`; a long text in brackets is no tag.
 fn tag(text: &str) -> Option<(&str, &str)> {
     let (word, rest) = text.strip_prefix('[')?.split_once(']')?;
     (!word.trim().is_empty() && word.len() <= 40).then(|| (word.trim(), rest))
 }
 
-/// The last `[file:line]`, and the text without it.
+/// The last `[file:line]` of a text, and the text without it.
 fn place(text: &str) -> Option<(String, String)> {
     let open = text.rfind('[')?;
     let (inside, behind) = text[open + 1..].split_once(']')?;
     let said = inside.trim().trim_matches('`');
     let said = said.strip_prefix("file:").unwrap_or(said).trim();
+    // `[x](y)` is a link, and its brackets are no place.
     if behind.starts_with('(') || !is_place(said) {
         return None;
     }
@@ -234,7 +240,7 @@ fn place(text: &str) -> Option<(String, String)> {
     Some((said.to_string(), without.trim().to_string()))
 }
 
-/// How the last review that the file tells of came out.
+/// The outcome of the last review in the file.
 pub(super) fn outcome(page: &Page<'_>) -> Option<Said> {
     let sections = page.sections();
     let reviews =
@@ -256,9 +262,11 @@ fn outcome_in(lines: &[Line<'_>]) -> Option<Said> {
             _ if under => Some(text),
             _ => None,
         };
+        // Only the line right below the heading can state the outcome.
         under = false;
         let Some(value) = value else { continue };
         let said = value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`'));
+        // A template lists all outcomes; the parser accepts only a single one.
         if CodeReview::parse(said).is_some() {
             last = Some(Said { text: said.to_string(), line: line.number });
         }

@@ -1,5 +1,6 @@
-//! A story's status: a line `Status: review` above the first section, as BMAD's template has it, what stands under a heading
-//! `Status`, or `status:` in the front matter, as specs of late eras have it. `Status:` anywhere else is about something else.
+//! The status of a story: a line `Status: review` above the first section, as BMAD's template has it, the text under a
+//! heading `Status`, or `status:` in the front matter, as specs of late eras have it. `Status:` anywhere else is about
+//! something else.
 
 use std::ops::Range;
 
@@ -15,44 +16,46 @@ use crate::{
     yaml::Node,
 };
 
-/// The status and where it stands. Where body and front matter both have one, this is the body's.
+/// The status and its place. Where both body and front matter have one, this is the body's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StatusLine {
-    /// As it is written, without emphasis.
+    /// The status as it is written, without emphasis.
     pub said: String,
-    /// None: no word that a story can have.
+    /// The state; `None` if the written word is no state of a story.
     pub status: Option<StoryStatus>,
     pub line: usize,
     pub place: Place,
-    /// What a spec's status means, which knows `draft` and `blocked`, too.
+    /// The meaning of a spec's status, which also knows `draft` and `blocked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<SpecStatus>,
 }
 
+/// Where a status is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
-    /// A line of its own.
+    /// On a line of its own.
     Body,
-    /// The front matter.
+    /// In the front matter.
     Front,
 }
 
-/// A status in the body, with the bytes to exchange.
+/// A status in the body with the bytes to replace.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub line: StatusLine,
-    /// The word of the status; empty where nothing is said, or nothing that is one.
+    /// The bytes of the status word; empty where nothing is written, or nothing that is a status.
     pub bytes: Range<usize>,
 }
 
 impl Spot {
-    /// It says something that a status can be.
+    /// Whether the text is a status of a story or of a spec.
     pub fn is_known(&self) -> bool {
         self.line.status.is_some() || self.line.spec.is_some()
     }
 }
 
+/// Finds the status that counts, and reports statuses that are missing, unknown or contradict each other.
 pub(super) fn read(
     path: &str,
     page: &Page<'_>,
@@ -67,6 +70,7 @@ pub(super) fn read(
         problems.push(second.todo("take one of them out"));
     }
     let front = front.and_then(in_front).map(|spot| spot.line);
+    // The same status in two spellings is no contradiction.
     if let (Some(body), Some(front)) = (&first, &front)
         && meaning(body) != meaning(front)
     {
@@ -75,6 +79,7 @@ pub(super) fn read(
         let differs = Problem::warning(rules::STORY_STATUS_DIFFERS, path, what).at(front.line);
         problems.push(differs.why("the body's counts").todo("make them the same"));
     }
+    // The body wins: that is the line that the story workflows of BMAD read and write.
     let found = first.or(front);
     match &found {
         None => problems.push(
@@ -100,13 +105,13 @@ pub(super) fn read(
 }
 
 fn meaning(line: &StatusLine) -> (Option<StoryStatus>, Option<&str>) {
-    // What is `backlog` on a board is `draft` in a spec.
+    // The state `backlog` of a board is `draft` in a spec.
     let status = line.status.or((line.spec == Some(SpecStatus::Draft)).then_some(StoryStatus::Backlog));
-    // Words that nobody knows are compared as they stand.
+    // Unknown words are compared as they are written.
     (status, status.is_none().then_some(line.said.as_str()))
 }
 
-/// The status in the front matter; its bytes are those of the front matter's text.
+/// The status in the front matter; its bytes count from the start of the front matter.
 pub(super) fn in_front(front: &Node) -> Option<Spot> {
     let node = front.get("status")?;
     let said = node.text().unwrap_or_default().trim();
@@ -115,20 +120,22 @@ pub(super) fn in_front(front: &Node) -> Option<Spot> {
     Some(Spot { line: line(said, node.line + 1, Place::Front), bytes })
 }
 
+/// A status line with everything that its text can mean.
 fn line(said: String, line: usize, place: Place) -> StatusLine {
     StatusLine { status: StoryStatus::parse(&said), spec: SpecStatus::parse(&said), said, line, place }
 }
 
-/// Every status of the body: above the first heading behind the title, and under a heading `Status` that stands in no other
-/// section. What says `Status:` further down is about something else.
+/// Every status of the body: above the first heading behind the title, and under a heading `Status` that is in no other
+/// section. A `Status:` further down is about something else.
 pub(super) fn in_body(page: &Page<'_>) -> Vec<Spot> {
     let mut found = Vec::new();
     let mut here = Part::Head;
     let mut is_first = true;
-    // The level of the section that the lines stand in.
+    // The level of the section that contains the current lines.
     let mut outer = None;
     for at in &page.lines {
         if let Some((level, title)) = at.heading() {
+            // A heading `Status` below another section describes that section, an API for instance.
             let is_outer = outer.is_none_or(|outer| level <= outer);
             here = match plain(title).as_str() {
                 "status" if is_outer => Part::Status,
@@ -147,9 +154,10 @@ pub(super) fn in_body(page: &Page<'_>) -> Vec<Spot> {
         let spot = match here {
             Part::Else => None,
             Part::Head => labelled(at),
-            // A list under it is something else.
+            // A checklist under the heading is not a status.
             Part::Status => tasks::boxed(at).is_none().then(|| labelled(at).unwrap_or_else(|| bare(at))),
         };
+        // Only the first line below the heading is the status; the lines after it explain.
         if here == Part::Status {
             here = Part::Else;
         }
@@ -158,6 +166,7 @@ pub(super) fn in_body(page: &Page<'_>) -> Vec<Spot> {
     found
 }
 
+/// Which part of the body a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Head,
@@ -168,7 +177,7 @@ enum Part {
 
 const MARKS: [char; 4] = ['*', '_', '`', ' '];
 
-/// `Status: x`, `**Status:** x`; where it is a status, also `- **Status**: x` and `> Status: x`.
+/// Parses `Status: x` and `**Status:** x`; if the value is a status, also `- **Status**: x` and `> Status: x`.
 fn labelled(line: &Line<'_>) -> Option<Spot> {
     let rest = line.text.trim_start_matches(['>', '-', '*', '_', ' ', '\t']);
     let word = rest.get(..6).filter(|word| word.eq_ignore_ascii_case("status"))?;
@@ -181,28 +190,30 @@ fn labelled(line: &Line<'_>) -> Option<Spot> {
     (!is_item || spot.is_known()).then_some(spot)
 }
 
-/// The first line under `Status`, which may be an item.
+/// The status on the first line under `Status`, which may be a list item.
 fn bare(line: &Line<'_>) -> Spot {
     let item = line.text.trim_start_matches(['>', '-', '+', ' ', '\t']);
     let known = Some(spot(line, line.text.len() - item.len())).filter(Spot::is_known);
+    // A sentence is kept as it is, without bytes to replace: an edit must not overwrite it.
     known.unwrap_or_else(|| {
         let end = line.start + line.text.len();
         Spot { line: self::line(line.text.trim().to_string(), line.number, Place::Body), bytes: end..end }
     })
 }
 
-/// Around a status.
+/// Characters that may surround a status.
 const QUOTES: [char; 7] = [' ', '\t', '*', '_', '`', '"', '\''];
 
-/// The status in what a line has from a byte on. What follows its word is a remark, and no part of it.
+/// The status in a line from a byte on. The text behind its word is a remark and no part of it.
 fn spot(line: &Line<'_>, from: usize) -> Spot {
     let value = &line.text[from..];
     let (said, within) = match word(value) {
         Some(within) => (value[within.clone()].to_string(), within),
         None => {
+            // A comment behind the label is no status.
             let value = value.split("<!--").next().unwrap_or(value);
             let said = value.trim_matches(QUOTES);
-            // Nothing but the end of an emphasis: `**Status:**`.
+            // Nothing but the end of an emphasis is left: `**Status:**`.
             let end = value.trim_end_matches([' ', '\t']).len();
             let nothing = value.chars().all(|c| matches!(c, ' ' | '\t' | '*' | '_'));
             let said = if nothing {
@@ -220,7 +231,7 @@ fn spot(line: &Line<'_>, from: usize) -> Spot {
     Spot { line: self::line(said, line.number, Place::Body), bytes }
 }
 
-/// Where the longest word for a status stands that a value begins with, quotes and emphasis aside.
+/// The range of the longest status word at the start of a value, quotes and emphasis aside.
 pub(super) fn word(value: &str) -> Option<Range<usize>> {
     const WORDS: [&str; 9] = [
         "ready-for-dev",
@@ -235,6 +246,7 @@ pub(super) fn word(value: &str) -> Option<Range<usize>> {
     ];
     let rest = value.trim_start_matches(QUOTES);
     let start = value.len() - rest.len();
+    // `in-progress` is also written `in progress` and `in_progress`.
     let same = |(one, other): (u8, u8)| match one {
         b'-' => matches!(other, b'-' | b'_' | b' '),
         _ => other.eq_ignore_ascii_case(&one),
@@ -243,12 +255,12 @@ pub(super) fn word(value: &str) -> Option<Range<usize>> {
         let said = rest.as_bytes().get(..word.len());
         said.is_some_and(|said| word.bytes().zip(said.iter().copied()).all(same)) && ends(&rest[word.len()..])
     };
-    // The first is the longest.
+    // The list is sorted by length, so the first match is the longest.
     let found = WORDS.iter().find(begins)?;
     Some(start..start + found.len())
 }
 
-/// A word that goes on is another word: `done-ish`, `reviewed`.
+/// Whether a word ends here: `done-ish` and `reviewed` are other words.
 fn ends(rest: &str) -> bool {
     let mut next = rest.chars();
     match next.next() {

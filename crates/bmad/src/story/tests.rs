@@ -1,10 +1,10 @@
-//! A story as each era writes it, and as people and agents bend it.
+//! Stories in the form of each era, and in the forms that users and agents make of them.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What is seen, a line each.
+/// Renders everything that was read, one line each.
 fn drawn(story: &Story) -> String {
     let mut out = Vec::new();
     let said = |said: &Option<Said>| {
@@ -372,7 +372,7 @@ proptest! {
     }
 }
 
-/// Lines that one text has and the other has not, with `-` and `+`.
+/// The lines that only one of the texts has, with `-` and `+`.
 fn difference(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
@@ -388,7 +388,7 @@ fn difference(old: &str, new: &str) -> String {
     gone.chain(come).collect::<Vec<_>>().join(" ").replace('\r', "␍").replace('\n', "⏎")
 }
 
-/// Sets a status, twice, and looks at what changed.
+/// Sets a status twice and checks what changed.
 fn set(text: &str, to: StoryStatus, changed: &str) {
     let new = edit::set_status(text, to).unwrap();
     assert_eq!(difference(text, &new), changed, "{text:?}");
@@ -460,7 +460,7 @@ fn a_status_is_exchanged_where_it_stands() {
 #[test]
 fn what_is_no_status_of_the_story_stays_as_it_is() {
     for (text, to, changed) in [
-        // What is about something else stays, and the story gets its own.
+        // Text about something else stays, and the story gets a status of its own.
         ("# A\n\n## Story\n- Status: one of open, held\n", StoryStatus::Done, "+Status: done⏎ +⏎"),
         ("# A\n\n## Story\nStatus: review\n", StoryStatus::Done, "+Status: done⏎ +⏎"),
         ("# A\n\n- Status: one of open, held\n", StoryStatus::Done, "+Status: done⏎ +⏎"),
@@ -471,7 +471,7 @@ fn what_is_no_status_of_the_story_stays_as_it_is() {
         ),
         ("## B\n# Notes\nStatus: 200 OK\n", StoryStatus::Done, "+Status: done⏎ +⏎"),
         ("# A\n\n## API\n### Status\nDone or not\n", StoryStatus::Review, "+Status: review⏎ +⏎"),
-        // A story with a type is no spec, and a spec's word stands in the front matter only.
+        // A story with a type is not a spec, and a spec's name for a state is only used in the front matter.
         (
             "---\ntype: story\n---\n# A\nStatus: in-progress\n",
             StoryStatus::Review,
@@ -723,7 +723,7 @@ fn stories() -> impl Strategy<Value = String> {
     })
 }
 
-/// Whether one text is the other with words for a status exchanged for this one, or with a line for it that was not there.
+/// Whether one text is the other with a status word replaced by this one, or with a new line for the status.
 fn is_only_the_word(old: &str, new: &str, word: &str) -> bool {
     let words = [
         "backlog",
@@ -775,7 +775,7 @@ fn the_word_alone_is_what_may_change() {
     }
 }
 
-/// How many lines of the old text do not stand in the new one, in the same order.
+/// The number of lines of the old text that are not in the new one, in the same order.
 fn lost(old: &str, new: &str) -> usize {
     let new: Vec<&str> = new.split('\n').collect();
     let mut common = vec![0; new.len() + 1];
@@ -802,7 +802,7 @@ proptest! {
         let mut ids = Vec::new();
         tasks::walk(&before.tasks, &mut |task| ids.push((task.id.clone(), task.done)));
         if let Some((id, done)) = ids.get(pick) {
-            // A box that stands among the criteria is theirs, too: then nothing is changed.
+            // A box among the criteria belongs to a criterion as well; then nothing is changed.
             if let Ok(new) = edit::tick(&text, id, !done) {
                 prop_assert!(lost(&text, &new) <= 1);
                 let back = edit::tick(&new, id, *done).unwrap();

@@ -1,4 +1,4 @@
-//! A hundred thousand moves on boards of every odd shape: each changes the words it was asked to change, and no other byte.
+//! A hundred thousand moves on boards of every odd form: each changes the values that it should change, and no other byte.
 
 use proptest::{prelude::*, sample::Index, test_runner::Config};
 use tribunal_bmad::{
@@ -22,7 +22,7 @@ enum Row {
 fn state_of(key: &str, pick: usize) -> String {
     let Some(key) = Key::parse(key) else { return "whatever".into() };
     let all = State::all(&key);
-    // Older words are on boards, too.
+    // Boards also contain older names of states.
     match (&key, pick % 7) {
         (Key::Story(_), 5) => "drafted".into(),
         (Key::Epic(_), 5) => "contexted".into(),
@@ -51,7 +51,7 @@ fn row() -> impl Strategy<Value = Row> {
     ]
 }
 
-/// A board that can be read, no key twice, and how many lines of it are entries.
+/// A readable board without duplicate keys, and the number of its entries.
 fn text() -> impl Strategy<Value = (String, usize)> {
     (prop::collection::vec(row(), 1..25), any::<bool>(), any::<bool>(), any::<bool>(), 2..5usize).prop_map(
         |(rows, crlf, mark, last, indent)| {
@@ -89,7 +89,8 @@ fn text() -> impl Strategy<Value = (String, usize)> {
     )
 }
 
-/// By lines, and without the reader that is tested: the old text with the old words exchanged in the moved lines.
+/// The expected text, line by line and without the reader that is tested: the old text with the states of the moved lines
+/// replaced.
 fn expected(before: &str, moves: &[Move]) -> String {
     let line = |(index, line): (usize, &str)| match moves.iter().find(|one| one.line == index + 1) {
         Some(one) => {
@@ -105,7 +106,7 @@ fn expected(before: &str, moves: &[Move]) -> String {
     before.split_inclusive('\n').enumerate().map(line).collect()
 }
 
-/// Moves stories on a board, one after the other, each as `picks` say.
+/// Moves entries of a board one after the other, as the picks say.
 fn move_on(board: (String, usize), picks: Vec<(Index, usize, bool)>) -> Result<(), TestCaseError> {
     let (mut text, rows) = board;
     let mut board = board::read("b", &text);
@@ -137,7 +138,7 @@ fn move_on(board: (String, usize), picks: Vec<(Index, usize, bool)>) -> Result<(
     Ok(())
 }
 
-/// A quarter of the boards each, so that they are tried side by side.
+/// Each test takes a quarter of the boards, so that they run in parallel.
 macro_rules! quarters {
     ($($name:ident),+) => {
         proptest! {

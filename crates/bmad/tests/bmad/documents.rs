@@ -1,4 +1,4 @@
-//! Where each era puts its documents, and which of several counts.
+//! Where each era keeps its documents, and which of several counts.
 
 use tribunal_bmad::{
     config::Folders,
@@ -10,7 +10,7 @@ fn found(files: &[(&str, &str)]) -> Documents {
     find(&Kept::with(files.iter().copied()), &Folders::default())
 }
 
-/// `kind path + parts`, a line each, then problems.
+/// Renders `kind path + parts`, one line each, then the problems.
 fn drawn(files: &[&str]) -> String {
     let files: Vec<(String, &str)> =
         files.iter().map(|path| (format!("_bmad-output/{path}"), "# T\n")).collect();
@@ -132,7 +132,7 @@ fn a_project_without_any_has_none_and_no_problem() {
     assert_eq!(found(&[("src/main.rs", "")]), Documents::default());
 }
 
-/// Every file is there and cannot be read; every folder holds itself.
+/// Files that exist and cannot be read, in directories that contain themselves.
 struct Strange;
 
 impl Shelf for Strange {

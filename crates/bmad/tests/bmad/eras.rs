@@ -1,4 +1,5 @@
-//! Trees of every era, as BMAD's own installer lays them: read without a surprise. `cargo xtask bmad` installs and runs it.
+//! Trees of every era, as BMAD's own installer creates them, are read without problems. `cargo xtask bmad` installs and runs
+//! it.
 
 use tribunal_bmad::{
     commands::{self, Command, Step},
@@ -17,7 +18,7 @@ use tribunal_bmad::{
 
 use crate::trees;
 
-/// The version a tree was installed from; one for other clients has a word behind it: `6.12.0+others`.
+/// The version of a tree; a tree for other clients has a suffix: `6.12.0+others`.
 fn version(tree: &trees::Tree) -> &str {
     tree.name.split('+').next().unwrap_or(&tree.name)
 }
@@ -80,7 +81,7 @@ fn every_step_is_run_by_a_file_that_is_there() {
     insta::assert_snapshot!(drawn.join("\n"));
 }
 
-/// What the story run needs, in every era.
+/// The steps that a story run needs exist in every era.
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn no_tree_lacks_a_step_of_the_story_run() {
@@ -176,7 +177,7 @@ fn the_paths_of_the_alpha_lead_to_files_that_are_there() {
     assert_eq!(problems, []);
 }
 
-/// Whatever a file is, every reader takes it, and an edit changes what it means and nothing else.
+/// Every reader accepts every file, and an edit changes its value and nothing else.
 #[test]
 #[ignore = "needs real trees: cargo xtask bmad"]
 fn every_file_is_read_and_can_be_edited_in_one_place() {
@@ -217,7 +218,7 @@ fn every_file_is_read_and_can_be_edited_in_one_place() {
     assert_eq!(broken, Vec::<String>::new());
 }
 
-/// One value after the other exchanged: that leaf says the new word, and every other says what it did.
+/// Replaces one value after the other: that leaf has the new text, and every other leaf is unchanged.
 fn each_value_alone(text: &str, node: &yaml::Node, name: &str) {
     fn leaves(node: &yaml::Node, out: &mut Vec<(Option<std::ops::Range<usize>>, String)>) {
         out.extend(node.text().map(|text| (node.span.clone(), text.to_string())));
@@ -226,7 +227,7 @@ fn each_value_alone(text: &str, node: &yaml::Node, name: &str) {
     }
     let mut before = Vec::new();
     leaves(node, &mut before);
-    // What came through an alias follows its anchor.
+    // A value that came through an alias follows its anchor.
     if before.iter().any(|(span, _)| span.is_none()) {
         return;
     }
@@ -244,7 +245,7 @@ fn each_value_alone(text: &str, node: &yaml::Node, name: &str) {
     }
 }
 
-/// Lines exchanged here and there: all others stay.
+/// Replaces every seventh line: all others stay the same.
 fn each_line_alone(text: &str, name: &str) {
     let page = Page::of(text);
     for index in (0..page.lines.len()).step_by(7) {

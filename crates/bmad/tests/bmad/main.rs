@@ -1,6 +1,6 @@
-//! BMAD's files: what is read of them, and what an edit changes.
+//! BMAD's files: how they are read, and what an edit changes.
 //!
-//! One binary for all of them: every further one would be linked against everything again.
+//! All tests are one binary: each further one would be linked against everything again.
 
 mod board_edits;
 mod documents;

@@ -1,16 +1,17 @@
-//! The menus of real BMAD trees, counted: every shape with its keys, era by era, and what only looks like one.
+//! A census of the menus of real BMAD trees: every shape with its keys, era by era, and what only looks like a menu.
 //!
-//! Run by `cargo xtask bmad`, which installs the trees and says where they are; passed over by `cargo xtask test`.
+//! Run by `cargo xtask bmad`, which installs the trees and sets their directory; skipped by `cargo xtask test`.
 //!
-//! The figures were compared with an earlier count by a script that took every line with keys. Where they differ:
-//! - that count looked below `_bmad` only, here the agent's own folder counts, too (the later eras have everything there);
-//! - menus with lower-case keys and those of quick-dev were counted there with the instructions for each key, which are named
-//!   here as no menus; the same holds for `[B] back … [C] continue …` of brainstorming, which is a sentence about keys;
-//! - lists `1. …` with a question are counted here and were not there, and `[C]reate` is a shape of its own;
-//! - a lone `[C]` counts here in a line with a prompt, too: 44 against 33 in era A, 35 against 30 in era B.
+//! The figures were compared with an earlier count by a script that took every line with keys. They differ for these reasons:
+//! - that count only searched `_bmad`, while here the agent's own directory counts, too (later eras have everything there);
+//! - menus with lower-case keys and those of quick-dev were counted there together with the instructions for each key, which
+//! are
+//! rejected here; the same holds for `[B] back … [C] continue …` of brainstorming, which is a sentence about keys;
+//! - numbered lists with a question are counted here and were not there, and `[C]reate` is a shape of its own;
+//! - a lone `[C]` counts here on a line with a prompt, too: 44 against 33 in era A, 35 against 30 in era B.
 //!
-//! In step files some lists of work to do follow a prompt that sounds like a question; they are counted as numbered menus. An
-//! agent's answer does not show them.
+//! In step files some lists of tasks follow a prompt that sounds like a question; they are counted as numbered menus. They do
+//! not occur in an agent's messages.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -24,7 +25,7 @@ use tribunal_bmad::menu::{Context, Menu, Refusal, Shape, detect, shapes};
 
 const FOLDER: &str = "TRIBUNAL_BMAD_TREES";
 const METHODS: &str = "Choose a number (1-5), [r] to Reshuffle, [a] List All, or [x] to Proceed:";
-/// Each era with the version that stands for it.
+/// Each era with the version that represents it.
 const ERAS: [(&str, &str); 6] = [
     ("a", "6.0.0-alpha.22"),
     ("b", "6.0.4"),
@@ -34,7 +35,7 @@ const ERAS: [(&str, &str); 6] = [
     ("d", "6.12.0"),
 ];
 
-/// All step files, workflows and tasks below a folder, those of the agent's own folder among them.
+/// Collects all step files, workflows and tasks below a directory, including those of the agent's own directory.
 fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -51,12 +52,12 @@ fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
 #[derive(Default)]
 struct Census {
     files: usize,
-    /// Shape and keys in their order.
+    /// The menus by their shape and keys.
     menus: BTreeMap<String, usize>,
     lone: BTreeMap<String, usize>,
-    /// Menus that would not be found for sure if an agent showed them.
+    /// Menus that might not be found if an agent showed them.
     unsure: Vec<String>,
-    /// What was turned down for its structure, with its places.
+    /// The candidates that were rejected for their structure, with their places.
     refused: BTreeMap<Refusal, Vec<String>>,
 }
 
@@ -92,7 +93,7 @@ fn census(tree: &Path) -> Census {
     census
 }
 
-/// The score of a menu where an agent shows it at the end of its turn, an option a line.
+/// The score of a menu if an agent shows it at the end of its message, one option on each line.
 fn shown(menu: &Menu) -> Option<u32> {
     let methods = menu.shape == Shape::Elicitation;
     let lines = menu.options.iter().map(|option| match option.key.parse::<u32>() {

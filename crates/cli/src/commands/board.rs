@@ -1,4 +1,5 @@
-//! `tribunal board move KEY STATE`: a person moves something on the board, under the lock and along the arrows.
+//! `tribunal board move KEY STATE`: moves an entry of the board on the user's request, under the file's lock and
+//! along the allowed transitions.
 
 use std::{
     io::{Write, stderr, stdout},
@@ -29,7 +30,7 @@ use crate::{
     settings::nearest,
 };
 
-/// Nobody of ours holds a lock for as long as this.
+/// No process of Tribunal holds a lock for as long as this, so an older lock deserves a closer look.
 const LONG: Duration = Duration::from_secs(60);
 
 #[derive(Debug, clap::Subcommand)]
@@ -56,16 +57,20 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     let What::Move(arguments) = what;
     let project = context.project();
     let bmad = Bmad::of(&project);
+    // The key is resolved before the state is parsed: which states exist depends on whether it is a story, an epic or
+    // a retrospective.
     let key = bmad.key(&arguments.key)?;
     let to = state(&key, &arguments.state)?;
     let way = if arguments.anyway { Way::Anyway } else { Way::Along };
     let path = bmad.board_path();
     let wanted = Wanted { key: &key, to, way };
+    // A preview without the lock finds refusals before any file is touched.
     let moves = look(&bmad, &path, wanted)?;
     if way == Way::Along {
         is_written_first(&bmad, &key, &moves)?;
     }
     let (mut story, mut left) = (None, None);
+    // The story's file is written before the board: the board is what other tools go by, so it changes last.
     if let Some(from) = moves.iter().find(|one| one.key == key).map(|one| one.from) {
         match follow(&project, &bmad, StoryMove { key: &key, from, to }, arguments.dry_run)? {
             Followed::Yes(changed) => story = Some(changed),
@@ -75,7 +80,7 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     }
     let moves = match arguments.dry_run {
         true => moves,
-        // The board says it last; when it cannot, the story does not say it either.
+        // When the board cannot be written, the story's status is put back, so that the two files keep agreeing.
         false => write(&project, &path, wanted).inspect_err(|_| take_back(&project, story.as_ref()))?,
     };
     let story = story.map(|changed| changed.path);
@@ -95,6 +100,7 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     if moves.is_empty() {
         writeln!(stdout(), "{key} is {to} already")?;
     }
+    // Moving one story can move its epic, too, so there may be more moves than the one that was asked for.
     for Move { key, from, to, line, .. } in moves {
         let mark = if arguments.dry_run { "would move" } else { "✓" };
         writeln!(stdout(), "{}", escaped(&format!("{mark} {key}: {from} → {to} · {path}:{line}")))?;
@@ -102,15 +108,17 @@ pub(crate) fn run(what: &What, context: &Context) -> Result<u8, Complaint> {
     Ok(0)
 }
 
-/// Where stories are written ahead, one without a file cannot be developed.
+/// Refuses to start a story without a file, where the project has a command that writes stories ahead of development.
 fn is_written_first(bmad: &Bmad, key: &Key, moves: &[Move]) -> Result<(), Complaint> {
     let (Key::Story(story), Some(moved)) = (key, moves.iter().find(|one| one.key == *key)) else {
         return Ok(());
     };
+    // Only the jump over `ready-for-dev` skips the step in which the file is written.
     let skips =
         moved.from == State::Story(StoryStatus::Backlog) && moved.to == State::Story(StoryStatus::InProgress);
     let command = commands::of(&bmad.layout, Step::CreateStory, bmad.client(), &bmad.shelf);
     match command.prompt(&story.number().to_string()) {
+        // An era without a command to create stories has no prompt here, and then a missing file is normal.
         Some(prompt) if skips && bmad.story_file(story).is_none() => {
             let what = format!(
                 "{key} is backlog: not moved to in-progress, since it has no file to develop it from"
@@ -122,7 +130,7 @@ fn is_written_first(bmad: &Bmad, key: &Key, moves: &[Move]) -> Result<(), Compla
     }
 }
 
-/// A move as it was asked for.
+/// A move as the user asked for it.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
     key: &'a Key,
@@ -136,7 +144,7 @@ impl Wanted<'_> {
     }
 }
 
-/// A move of the board, for the story's file to follow.
+/// A move of a story on the board, which the status line of its own file should follow.
 #[derive(Clone, Copy)]
 struct StoryMove<'a> {
     key: &'a Key,
@@ -144,32 +152,34 @@ struct StoryMove<'a> {
     to: State,
 }
 
-/// What came of a story's own file.
+/// What happened to the story's own file.
 enum Followed {
     Yes(Changed),
-    /// It said something else than the board before: whose word holds is for a person to say.
+    /// The file said something else than the board did before the move; the user has to say which of the two is
+    /// right.
     LeftAlone {
         path: String,
         said: String,
     },
-    /// It is not there, says nothing, or says it already.
+    /// There is no file, it has no status line, or the line has the new status already.
     Nothing,
 }
 
-/// A file as it was and as it is.
+/// A file's text before and after it was rewritten.
 struct Changed {
     path: String,
     old: String,
     new: String,
 }
 
-/// Has a story's own file say the same, where it said what the board said.
+/// Sets the status in a story's own file, provided that it agreed with the board before.
 fn follow(
     project: &Project,
     bmad: &Bmad,
     moved: StoryMove<'_>,
     dry_run: bool,
 ) -> Result<Followed, Complaint> {
+    // Epics and retrospectives have no file of their own.
     let (Key::Story(key), State::Story(from), State::Story(to)) = (moved.key, moved.from, moved.to) else {
         return Ok(Followed::Nothing);
     };
@@ -190,7 +200,9 @@ fn follow(
         Complaint::new(NEGATIVE, format!("nothing was moved: {path} could not be changed: {}", why.why))
             .todo(why.todo)
     };
+    // A dry run applies the same rule to the text as it is read, without taking the lock.
     if dry_run {
+        // A file that cannot be read is reported by `validate`; it does not keep the board from moving.
         return match bmad.shelf.read(&path) {
             Ok(Some(text)) => change(&text).map(|(_, followed)| followed).map_err(refused),
             _ => Ok(Followed::Nothing),
@@ -202,11 +214,14 @@ fn follow(
     })
 }
 
-/// A story whose board could not be moved says again what it said, unless somebody has written into it since. If that fails, the
-/// two differ, which `validate` says; the complaint about the board is the one to read now.
+/// Puts the old status back into a story whose board could not be moved, unless the file was edited in between. If
+/// that fails, the two files differ, which `validate` reports; the error about the board is the one that the user has
+/// to read now.
 fn take_back(project: &Project, changed: Option<&Changed>) {
     let Some(Changed { path, old, new }) = changed else { return };
+    // Comparing under the lock makes sure that an edit that was made meanwhile is not overwritten.
     let back = |text: &str| Ok::<_, ()>((if text == new { old.clone() } else { text.to_string() }, ()));
+    // The result is ignored on purpose: the error about the board is on its way already.
     let _ = edit(project, path, back);
 }
 
@@ -222,7 +237,7 @@ fn state(key: &Key, said: &str) -> Result<State, Complaint> {
     })
 }
 
-/// What would move; nothing is locked and nothing is written.
+/// Computes what would move. It takes no lock and writes nothing.
 fn look(bmad: &Bmad, path: &str, wanted: Wanted<'_>) -> Result<Vec<Move>, Complaint> {
     let text = match bmad.shelf.read(path) {
         Ok(Some(text)) => text,
@@ -233,6 +248,8 @@ fn look(bmad: &Bmad, path: &str, wanted: Wanted<'_>) -> Result<Vec<Move>, Compla
 }
 
 fn write(project: &Project, path: &str, wanted: Wanted<'_>) -> Result<Vec<Move>, Complaint> {
+    // The rule is applied again to the text under the lock: another process may have changed the board since the
+    // preview.
     let done = edit(project, path, |text| {
         let out = wanted.apply(text)?;
         Ok((out.text, out.moves))
@@ -243,12 +260,13 @@ fn write(project: &Project, path: &str, wanted: Wanted<'_>) -> Result<Vec<Move>,
     })
 }
 
-/// Why a file of the project could not be written.
+/// Explains why a file of the project could not be written.
 pub(crate) fn unwritten<E>(error: &WriteError<E>) -> Complaint {
     match error {
         WriteError::Missing { path } => Complaint::usage(format!("{path} is not there")),
         WriteError::Unreadable { path, why } => {
             let problem = why.problem(path);
+            // What the system refuses is a matter of this machine; every other cause is in the file itself.
             let exit = if matches!(why, Unreadable::Refused { .. }) { ENVIRONMENT } else { NEGATIVE };
             Complaint::new(exit, problem.to_string()).why(problem.why).todo(problem.todo)
         }
@@ -256,9 +274,12 @@ pub(crate) fn unwritten<E>(error: &WriteError<E>) -> Complaint {
             let complaint = Complaint::new(ENVIRONMENT, format!("{path} is locked: {holder}"));
             let lock = lock.display();
             match holder.process {
+                // The lock's own grace period clears it, so there is nothing to remove by hand.
                 Some(_) if holder.is_dead() => {
                     complaint.todo("again in half a minute; a dead holder's lock is cleared then")
                 }
+                // A process of another container is not visible here, so its age is the only sign that it may be
+                // gone.
                 Some(_) if holder.age >= LONG => complaint
                     .why("It may be of another container, where this one cannot see whether it lives.")
                     .todo(format!("see who writes the file; if nobody does: rm {lock}")),
@@ -288,6 +309,7 @@ pub(crate) fn unwritten<E>(error: &WriteError<E>) -> Complaint {
 
 fn refused(path: &str, why: Refused) -> Complaint {
     match why {
+        // One problem is enough to act on; `validate` lists all of them.
         Refused::Broken { board } => match board.problems.into_iter().next() {
             Some(mut problem) => {
                 problem.path = path.to_string();
@@ -302,6 +324,7 @@ fn refused(path: &str, why: Refused) -> Complaint {
                 .todo("write the state it is in by hand")
         }
         Refused::NotOfItsKind { key, to } => Complaint::usage(format!("{key} cannot be {to}")),
+        // Going back or skipping a state is refused by default, because it is usually a typing mistake.
         Refused::Against { key, from, to, line, why } => Complaint::new(
             NEGATIVE,
             format!("{path}:{line}: {key} is {from}: not moved to {to}, since {why}"),

@@ -23,8 +23,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, Complaint> {
     Ok(0)
 }
 
-/// Our commands without the hidden ones, which not every shell's generator leaves out.
+/// Builds the command tree without its hidden commands, since some shells' generators do not leave those out
+/// themselves.
 fn shown() -> Command {
+    // `Command` has no way to remove a subcommand, so a new root takes over what is visible.
     let all = crate::Arguments::command();
     let below = all.get_subcommands().filter(|below| !below.is_hide_set());
     Command::new("tribunal").version(VERSION).args(all.get_arguments()).subcommands(below)

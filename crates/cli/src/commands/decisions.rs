@@ -1,4 +1,4 @@
-//! `tribunal decisions [ID [ANSWER]]`.
+//! `tribunal decisions [ID [ANSWER]]`: lists the decisions that wait for the user, shows one, or records an answer.
 
 use std::io::{Write, stdout};
 
@@ -35,6 +35,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
+    // Listing must work in a project that has no journal yet, and must not create one.
     let open = match context.journal(&project)? {
         Some(store) => open_decisions(&store, &project)?,
         None => Vec::new(),
@@ -43,17 +44,21 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         (Some(id), Some(choice)) => {
             let asked = pick(&open, &id)?;
             let Asked { run, decision } = &asked;
+            // Everything that can be wrong with the answer is checked before the journal is opened for writing.
             check(decision, &choice)?;
             say::fits_a_brief(&arguments.note)?;
             let store = Store::open(&project.home())?;
+            // A session must not answer questions about its own work; that is up to the user.
             agent_session::not_the_judged_one(&store, run, context)?;
             let note = context.masker().mask(&arguments.note).into_owned();
+            // A loop has no process that would read the request later, so its answer takes effect here.
             if decision.about == About::Loop {
                 let came =
                     loops::answered(&project, run, ChoiceKey::parse(&choice) == Some(ChoiceKey::More))?;
                 return told(context, &asked, &came);
             }
             let answer = Answer { choice, note };
+            // The run reads the request when it is resumed; this command does not start anything.
             store.request(run, &Request::Answer { decision: decision.id.clone(), answer })?;
             if context.json {
                 documents::print(
@@ -63,6 +68,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
                 writeln!(stdout(), "recorded; next: tribunal resume {}", escaped(run.as_str()))?;
             }
         }
+        // With `--json` a named decision is part of the full list, which the arm below prints.
         (Some(id), None) if !context.json => {
             show(context, &project, &pick(&open, &id)?)?;
         }
@@ -88,6 +94,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
                 "{}",
                 tables::decisions(open.iter().map(|asking| &asking.view), &context.answers)
             )?;
+            // An answer that no run has read yet would otherwise look as if it had been lost.
             for Asking { view, answered } in open.iter().filter(|asking| !asking.answered.is_empty()) {
                 let run = view.run.as_ref().map_or("", |run| run.as_str());
                 let names: Vec<&str> = answered.iter().map(DecisionId::as_str).collect();
@@ -99,7 +106,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     Ok(0)
 }
 
-/// What an answer has come to at once.
+/// Prints what an answer to a loop's question has led to.
 fn told(context: &Context, asked: &Asked<'_>, came: &str) -> Result<u8, Complaint> {
     let Asked { run, decision } = asked;
     if context.json {
@@ -110,11 +117,12 @@ fn told(context: &Context, asked: &Asked<'_>, came: &str) -> Result<u8, Complain
     Ok(0)
 }
 
-/// One decision, with the patch it is about.
+/// Prints one decision, with the patch or the stray edits it is about.
 fn show(context: &Context, project: &Project, asked: &Asked<'_>) -> Result<(), Complaint> {
     let Asked { run, decision } = asked;
     let mut out = stdout().lock();
     if let About::Patch { diff, .. } = &decision.about {
+        // The patch is stored as a blob; the decision itself only has its hash.
         let patch = Store::open_read_only(&project.home())?.blob(diff)?;
         write_diff(&mut out, &context.answers, &String::from_utf8_lossy(&patch))?;
         writeln!(out)?;
@@ -135,16 +143,16 @@ fn show(context: &Context, project: &Project, asked: &Asked<'_>) -> Result<(), C
     Ok(())
 }
 
-/// A decision that was named, and the run that waits for it.
+/// A decision that the user named, and the run that waits for it.
 struct Asked<'a> {
     run: RunId,
     decision: &'a Decision,
 }
 
-/// A run that asks something.
+/// A run that asks at least one question.
 struct Asking {
     view: RunView,
-    /// The decisions whose answers it has not yet taken in.
+    /// The decisions that have an answer which the run has not read yet.
     answered: Vec<DecisionId>,
 }
 
@@ -152,13 +160,15 @@ fn open_decisions(store: &Store, project: &Project) -> Result<Vec<Asking>, Compl
     let mut open = Vec::new();
     for (view, _) in runs::all(store, project)? {
         let Some(run) = view.run.clone() else { continue };
+        // Answers wait in the inbox until the run is resumed; until then the journal still shows the question as
+        // open.
         let answered = store.requests(&run)?.into_iter().filter_map(|stored| match stored.request {
             Request::Answer { decision, .. } => Some(decision),
             Request::Resume | Request::Say(_) | Request::Amend { .. } | Request::Add { .. } => None,
         });
         open.push(Asking { view, answered: answered.collect() });
     }
-    // A loop has no run: what it asks stands in its own journal.
+    // A loop is no run: its questions are in a journal of its own.
     for run in store.loops()? {
         let view = RunView { run: Some(run.clone()), ..RunView::of(&store.entries(&run, 0)?) };
         open.push(Asking { view, answered: Vec::new() });
@@ -171,6 +181,7 @@ fn pick<'a>(open: &'a [Asking], said: &str) -> Result<Asked<'a>, Complaint> {
     for Asking { view, answered } in open {
         let Some(run) = &view.run else { continue };
         for decision in view.waiting() {
+            // Both spellings are accepted: `RUN.D1`, and `D1` alone where only one run asks a D1.
             let long = format!("{run}.{}", decision.id);
             if said.eq_ignore_ascii_case(&long) || said.eq_ignore_ascii_case(decision.id.as_str()) {
                 fitting.push((run.clone(), decision, answered.contains(&decision.id)));

@@ -1,4 +1,4 @@
-//! `tribunal demo`: the main job, with no account, no network and no set-up.
+//! `tribunal demo`: a full review with no account, no network and no set-up.
 
 use std::{
     fs,
@@ -34,10 +34,12 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
             .todo("name a folder that can be written: tribunal demo --dir DIR")
     })?;
     introduce(&folder, context)?;
-    // Whatever the person has set elsewhere: the demo is the same for everybody.
+    // The user's settings are left out on purpose: the demo shows the same to every user. Only the pace can be
+    // changed.
     let wishes = Wishes { paced: Wishes::from_environment(context).paced, ..Wishes::default() };
     let Resolved { settings, share, .. } = resolve(&folder, Subject::at(SUBJECT, None), &wishes)?;
     let job = Job::Start(Box::new(settings));
+    // From here on the demo is an ordinary run: the same executor, journal and reporters as a real review.
     let ended =
         execute(context, Project::at(&folder), job, arguments.progress.mode.unwrap_or_default(), share)?;
     if !context.json {
@@ -49,6 +51,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
 fn look_around(folder: &Path, ended: &Ended, context: &Context) -> Result<(), Complaint> {
     let mut err = stderr().lock();
     let run = &ended.run;
+    // A demo that was stopped has a journal like any other run, so it can be resumed.
     if ended.exit != 0 {
         let folder = quoted(&folder.to_string_lossy());
         writeln!(err, "\nGo on with it: cd {folder} && tribunal resume {run}")?;
@@ -63,10 +66,12 @@ fn look_around(folder: &Path, ended: &Ended, context: &Context) -> Result<(), Co
         ("tribunal demo --dir again", "kill it half-way, then: tribunal -C again resume"),
     ] {
         match context.progress.width {
+            // The two columns need about 100 characters; below that, the purpose goes on a line of its own.
             Some(narrow) if narrow < 100 => writeln!(err, "  {what}\n{}", context.progress.wrap(6, why))?,
             _ => writeln!(err, "  {what:<42} {why}")?,
         }
     }
+    // The commands above would fail when pasted, so the full path is shown.
     if let Some(program) = context.own_program_off_path() {
         writeln!(err, "(`tribunal` is not on your PATH; it is {})", program.display())?;
     }
@@ -80,9 +85,11 @@ fn folder(named: Option<PathBuf>, context: &Context) -> Result<PathBuf, Complain
             Complaint::new(ENVIRONMENT, format!("no temporary folder: {cause}"))
                 .todo("name one: tribunal demo --dir DIR")
         })?;
+        // The directory must outlive this process: the user is invited to look around in it.
         return Ok(made.keep());
     };
     let folder = context.path(&named);
+    // A directory that cannot be listed counts as occupied: nothing that belongs to the user may be overwritten.
     let taken = match fs::read_dir(&folder) {
         Ok(mut items) => items.next().is_some(),
         Err(_) => folder.exists(),
@@ -107,6 +114,7 @@ fn unpack(folder: &Path) -> std::io::Result<()> {
 }
 
 fn introduce(folder: &Path, context: &Context) -> Result<(), Complaint> {
+    // Programs have no use for an introduction.
     if context.json {
         return Ok(());
     }

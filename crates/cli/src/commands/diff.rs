@@ -1,4 +1,4 @@
-//! `tribunal diff [RUN] [FINDING]`: what a run changed.
+//! `tribunal diff [RUN] [FINDING]`: shows what a run changed, or what repaired one finding.
 
 use std::io::{self, Write, stderr, stdout};
 
@@ -30,6 +30,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let (said, mut finding) = arguments.run.as_deref().map_or((None, None), split);
+    // A finding in an argument of its own takes precedence over one that is part of `RUN.F3`.
     if let Some(named) = &arguments.finding {
         let known = FindingId::parse(named);
         finding = Some(known.ok_or_else(|| Complaint::usage(format!("`{named}` is no finding such as F3")))?);
@@ -40,6 +41,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let diff = landings.diff(finding)?;
     if context.json {
         let diff = diff.unwrap_or_default();
+        // `path` is there for consumers that expect a single file; a change over several files has no such path.
         let only = if let [file] = diff.files.as_slice() { Some(file.path.as_str()) } else { None };
         documents::print(&Changes {
             schema: "tribunal.diff/1",
@@ -54,6 +56,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         })?;
         return Ok(0);
     }
+    // No diff is not an error: the run may have landed nothing, or everything was undone.
     let Some(diff) = diff else {
         writeln!(stderr(), "[i] {}", escaped(&nothing(&run, finding, &wanted)))?;
         return Ok(0);
@@ -64,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     } else {
         write_diff(&mut out, &context.answers, &diff.text())?;
     }
+    // A text between two landings can include edits of other programs, which cannot be told apart on the same lines.
     if diff.mixed {
         writeln!(
             stderr(),
@@ -73,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     Ok(0)
 }
 
-/// A line a file, then a line a change.
+/// Writes one line per file, then one line per landed change.
 fn write_stat(out: &mut dyn Write, diff: &Diff, landings: &[&Landing]) -> io::Result<()> {
     for file in &diff.files {
         let (path, changes) = (escaped(&file.path), counted(file.landings, "change"));
@@ -87,13 +91,14 @@ fn write_stat(out: &mut dyn Write, diff: &Diff, landings: &[&Landing]) -> io::Re
     }
     for landing in landings {
         let undone = if landing.undone { " (taken back)" } else { "" };
+        // A landing whose claims were not borne out has repaired nothing.
         let findings = if landing.findings.is_empty() { "nothing".into() } else { listed(&landing.findings) };
         writeln!(out, "  {} repaired {findings}{undone}", escaped(landing.by().as_str()))?;
     }
     Ok(())
 }
 
-/// Why there is nothing to show or to take back.
+/// Says why there is nothing to show or to undo.
 pub(super) fn nothing(run: &RunId, finding: Option<FindingId>, landings: &[&Landing]) -> String {
     match (finding, landings.is_empty()) {
         (None, true) => format!("run {run} has landed nothing"),
@@ -103,18 +108,19 @@ pub(super) fn nothing(run: &RunId, finding: Option<FindingId>, landings: &[&Land
     }
 }
 
-/// `RUN.F3`: the run and the finding. `F3`: the finding alone.
+/// Splits `RUN.F3` into run and finding; a bare `F3` is a finding without a run.
 pub(super) fn split(said: &str) -> (Option<&str>, Option<FindingId>) {
     if let Some(finding) = FindingId::parse(said) {
         return (None, Some(finding));
     }
+    // Only the last part is tried as a finding; any other text is left to the lookup of runs.
     match said.rsplit_once('.').map(|(run, finding)| (run, FindingId::parse(finding))) {
         Some((run, Some(finding))) => (Some(run), Some(finding)),
         _ => (Some(said), None),
     }
 }
 
-/// `1 change`, `2 changes`.
+/// Formats a count with its noun: `1 change`, `2 changes`.
 pub(super) fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
@@ -138,7 +144,8 @@ pub(super) fn changed(file: &FileDiff) -> ChangedFile {
     }
 }
 
-/// Byte for byte into a pipe, where `patch` may read it; on a screen in colour, with nothing that steers it.
+/// Writes a diff byte for byte into a pipe, where `patch` may read it. On a terminal it is coloured, and control
+/// characters are made harmless.
 pub(super) fn write_diff(out: &mut dyn Write, screen: &Screen, text: &str) -> io::Result<()> {
     if !screen.colour && screen.width.is_none() {
         return out.write_all(text.as_bytes());
@@ -146,7 +153,8 @@ pub(super) fn write_diff(out: &mut dyn Write, screen: &Screen, text: &str) -> io
     let mut in_hunk = false;
     let mut lines = text.split('\n').filter(|line| !line.is_empty()).peekable();
     while let Some(line) = lines.next() {
-        // The next file begins.
+        // A `--- ` line may also be a removed line of the hunk; only with `+++ ` behind it does it start the next
+        // file.
         let is_header = line.starts_with("--- ") && lines.peek().is_some_and(|next| next.starts_with("+++ "));
         in_hunk &= !is_header && !line.starts_with("diff --git ");
         in_hunk |= line.starts_with("@@");
@@ -162,7 +170,8 @@ pub(super) fn write_diff(out: &mut dyn Write, screen: &Screen, text: &str) -> io
     Ok(())
 }
 
-/// The run of a finding that was named alone: the only one that has repaired such a one and not taken it back.
+/// Finds the run of a finding that was named without one: the only run that repaired such a finding and has not
+/// undone it.
 pub(super) fn run_of(
     store: &Store,
     project: &tribunal_runner::Project,
@@ -171,6 +180,7 @@ pub(super) fn run_of(
     let mut fitting = Vec::new();
     for run in store.runs()? {
         let landings = Landings::read(project, store, &run)?;
+        // Every run counts its findings from F1, so a bare id is often ambiguous.
         if landings.all.iter().any(|landing| !landing.undone && landing.findings.contains(&finding)) {
             fitting.push(run);
         }

@@ -1,4 +1,5 @@
-//! `tribunal findings [RUN]`: for people, for programs, and in the forms in which they are handed on.
+//! `tribunal findings [RUN]`: prints the findings for the terminal, for programs, or in one of the formats for
+//! handing them on.
 
 use std::io::{Write, stdout};
 
@@ -55,14 +56,17 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let entries = store.entries(&run, 0)?;
     let view = RunView::of(&entries);
     let status = &arguments.status;
+    // Without `--status` all findings are printed, dismissed ones included: the filter is the user's choice.
     let wanted =
         |finding: &&Finding| status.is_empty() || status.iter().any(|word| word == finding.status.word());
     let findings: Vec<&Finding> = view.findings.values().filter(wanted).collect();
     let rulings = Rulings::of(&entries);
     let live = Runner::is_live(&project, &run);
+    // The export is built only if one of the formats needs it.
     let export =
         || Export { standing: Standing { view: &view, live }, rulings: &rulings, findings: findings.clone() };
     let form = &arguments.form;
+    // clap makes sure that at most one of the formats is given, and none of them with `--json`.
     if form.markdown {
         write!(stdout(), "{}", export().markdown())?;
     } else if form.pr_comment {

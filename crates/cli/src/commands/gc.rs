@@ -1,4 +1,4 @@
-//! `tribunal gc`: reclaims space in `.tribunal`.
+//! `tribunal gc`: frees disk space in `.tribunal`.
 
 use std::{
     io::{Write, stderr, stdout},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 const DAY_MS: u64 = 86_400_000;
-/// Of removed runs so many are named.
+/// At most this many of the removed runs are named; a long list would bury the totals.
 const NAMED: usize = 10;
 
 #[derive(Debug, clap::Args)]
@@ -38,9 +38,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
+    // A project without a store has nothing to collect, and `gc` must not create a store.
     let collected = if Store::exists(&project.home()) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        // Without `--runs` the cutoff is not used: whole runs are removed only on request.
         let before = now.saturating_sub(arguments.keep_days.saturating_mul(DAY_MS));
         let wish = Wish {
             runs_before_ms: arguments.runs.then_some(before),
@@ -72,6 +74,7 @@ fn document(collected: &Collected, dry_run: bool) -> Garbage {
         bytes: collected.bytes(),
         copies: removed(&collected.copies),
         temporary: removed(&collected.temporary),
+        // Checkpoints are texts of the user's files, too; the document does not tell them apart.
         originals: removed(&[&*collected.originals, &*collected.checkpoints].concat()),
         runs: collected.runs.clone(),
         blobs: collected.journal.blobs,
@@ -87,6 +90,7 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
     let journal = &collected.journal;
     let sum = |items: &[Item]| items.iter().map(|item| item.bytes).sum::<u64>();
     let verb = if dry_run { "would remove" } else { "removed" };
+    // Kinds of which nothing was removed get no line.
     let mut line = |count: usize, what: Noun, bytes: u64| match count {
         0 => Ok(()),
         1 => writeln!(out, "{verb} 1 {} ({})", what.one, size(bytes)),
@@ -95,6 +99,7 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
     line(collected.copies.len(), COPIES, sum(&collected.copies))?;
     line(collected.temporary.len(), TEMPORARY, sum(&collected.temporary))?;
     line(usize::try_from(journal.blobs).unwrap_or(usize::MAX), TEXTS, journal.blob_bytes)?;
+    // Originals and checkpoints are removed with their run, so their size counts towards it.
     let texts = sum(&collected.originals) + sum(&collected.checkpoints);
     line(collected.runs.len(), RUNS, journal.entry_bytes + texts)?;
     if !collected.runs.is_empty() {
@@ -103,6 +108,7 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         writeln!(out, "  {}{more}", escaped(&names.join(" ")))?;
     }
+    // A dry run cannot say how small the journal's file will be: the space is given back by the removal itself.
     match (collected.bytes(), dry_run) {
         (0, _) => writeln!(out, "nothing to remove")?,
         (bytes, true) => writeln!(out, "{} in all; nothing was removed", size(bytes))?,
@@ -113,6 +119,7 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
     for left in &collected.left {
         writeln!(stderr(), "[W] could not be removed: {}", escaped(left))?;
     }
+    // The file cannot be truncated under a run that writes to it.
     if let (Some(run), false) = (collected.live.first(), dry_run) {
         let run = escaped(run.as_str());
         writeln!(
@@ -120,6 +127,7 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
             "[i] run {run} goes on: the journal's file gets smaller once it has ended: tribunal gc"
         )?;
     }
+    // The user has to ask for compaction, because it locks the journal for a while.
     if let Some(empty) = collected.put_off {
         writeln!(
             stderr(),
@@ -131,7 +139,7 @@ fn write_out(collected: &Collected, dry_run: bool) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// What is removed, alone and several of it.
+/// The name of what is removed, in singular and plural.
 #[derive(Clone, Copy)]
 struct Noun {
     one: &'static str,
@@ -143,7 +151,7 @@ const TEMPORARY: Noun = Noun { one: "temporary file", many: "temporary files" };
 const TEXTS: Noun = Noun { one: "text that nothing refers to", many: "texts that nothing refers to" };
 const RUNS: Noun = Noun { one: "run", many: "runs" };
 
-/// `512 bytes`, `4.0 KB`, `1.2 MB`.
+/// Formats a size: `512 bytes`, `4.0 KB`, `1.2 MB`.
 fn size(bytes: u64) -> String {
     let scaled = |unit: u64| bytes as f64 / unit as f64;
     match bytes {

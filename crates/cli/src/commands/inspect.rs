@@ -1,4 +1,4 @@
-//! `tribunal inspect …`: what Tribunal sees in a file or in what an agent printed, and why.
+//! `tribunal inspect …`: shows what Tribunal reads from a file or from an agent's output, and why.
 
 mod menu;
 mod project;
@@ -90,6 +90,7 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
                 (_, true) => Wanted::Verdicts,
                 (false, false) => Wanted::Findings,
             };
+            // With an agent, the file is its raw output, from which the answer has to be extracted first.
             match agent {
                 Some(agent) => response::run(&agent, &text_of(&file, context)?, wanted, context),
                 None => answer(&file, wanted, context),
@@ -105,7 +106,7 @@ pub(crate) fn run(what: What, context: &Context) -> Result<u8, Complaint> {
     }
 }
 
-/// Also `tribunal story KEY`.
+/// Inspects a story for `tribunal story KEY`, too.
 pub(super) fn story(file: &Path, context: &Context) -> Result<u8, Complaint> {
     story::run(file, context)
 }
@@ -116,6 +117,7 @@ fn settings(all: bool, context: &Context) -> Result<u8, Complaint> {
     let survey = settings::survey(project.root(), &effective);
     let root = project.root().display().to_string();
     if context.json {
+        // Programs get every setting; `--all` is for the terminal only, where unused ones are noise.
         documents::print(&settings::Document::of_project(&effective, &survey, root))?;
     } else {
         write!(stdout(), "{}", settings::draw(&effective, &root, all, &context.answers))?;
@@ -124,9 +126,10 @@ fn settings(all: bool, context: &Context) -> Result<u8, Complaint> {
     Ok(if survey.problems.is_empty() { 0 } else { NEGATIVE })
 }
 
-/// Alone, and as strictly as where it stands: BMAD's own keys are no mistakes in BMAD's file.
+/// Inspects one file alone, as strictly as at its usual place: BMAD's own keys are no mistakes in BMAD's file.
 fn settings_file(file: &Path, context: &Context) -> Result<u8, Complaint> {
     let text = text_of(file, context)?;
+    // Only the path tells the two kinds of files apart, since their contents may overlap.
     let (manner, layer) = match file.ends_with(CONFIG_PATH) {
         true => (Manner::Lenient, Layer::Bmad),
         false => (Manner::Strict, Layer::Project),
@@ -145,6 +148,7 @@ fn text_of(file: &Path, context: &Context) -> Result<String, Complaint> {
     if file.as_os_str() == "-" {
         let mut bytes = Vec::new();
         stdin().read_to_end(&mut bytes)?;
+        // Agents print broken UTF-8 now and then; the parser has to cope with it as it does in a run.
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     } else {
         let path = context.path(file);
@@ -158,10 +162,12 @@ fn text_of(file: &Path, context: &Context) -> Result<String, Complaint> {
 fn answer(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
     let text = text_of(file, context)?;
     let parsed = parse(&text, wanted);
+    // No findings at all is a readable answer; only what the parser could not understand is negative.
     let readable = !matches!(parsed.content, Content::Unreadable { .. });
     if context.json {
         let schema = "tribunal.inspect/1";
         let Parsed { content, minutes, remarks } = parsed;
+        // Only parties have minutes, so an empty record is left out.
         let minutes = (!minutes.is_empty()).then_some(minutes);
         documents::print(&Inspection { schema, content, minutes, remarks })?;
     } else {
@@ -171,7 +177,7 @@ fn answer(file: &Path, wanted: Wanted, context: &Context) -> Result<u8, Complain
     Ok(if readable { 0 } else { NEGATIVE })
 }
 
-/// An agent's answer as it was read.
+/// An agent's answer after parsing.
 struct AnswerRead<'a> {
     content: &'a Content,
     minutes: &'a Minutes,
@@ -201,6 +207,7 @@ fn show(out: &mut impl Write, answer: &AnswerRead<'_>) -> Result<(), Complaint> 
                 let line =
                     format!("  {:<4} {:<10} {}", ruling.id.to_string(), ruling.holds.as_str(), ruling.note);
                 writeln!(out, "{}", escaped(line.trim_end()))?;
+                // A challenger's counter-quote is what a dismissal rests on, so it is shown below the verdict.
                 if !ruling.counter.is_empty() {
                     writeln!(out, "                  against it “{}”", escaped(&ruling.counter))?;
                 }
@@ -221,7 +228,7 @@ fn show(out: &mut impl Write, answer: &AnswerRead<'_>) -> Result<(), Complaint> 
     Ok(())
 }
 
-/// What a party told beside its findings.
+/// Prints what a party reported beside its findings.
 fn show_minutes(out: &mut impl Write, minutes: &Minutes) -> Result<(), Complaint> {
     if !minutes.personas.is_empty() {
         writeln!(out, "personas: {}", escaped(&minutes.personas.join(", ")))?;
@@ -230,6 +237,7 @@ fn show_minutes(out: &mut impl Write, minutes: &Minutes) -> Result<(), Complaint
         let votes = ballot.votes.iter().map(|vote| format!("{} {}", vote.persona, vote.severity));
         let votes = votes.collect::<Vec<_>>().join(", ");
         let dissent = if ballot.dissent.is_empty() { "" } else { "; dissent: " };
+        // Ballots refer to findings by position from 0; users count from 1.
         let line = format!("votes on finding {}: {votes}{dissent}{}", ballot.finding + 1, ballot.dissent);
         writeln!(out, "{}", escaped(&line))?;
     }

@@ -1,5 +1,5 @@
-//! `tribunal loop start|status|cancel`: the same prompt again and again in a session that a person has open, until it is done
-//! or the limit is reached. Always finite.
+//! `tribunal loop start|status|cancel`: gives the same prompt to a session that the user has open, again and again,
+//! until it is done or the limit is reached. A loop always ends.
 
 use std::{
     io::{Read, Write, stdin, stdout},
@@ -96,6 +96,7 @@ fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let session = match (start.session, start.next) {
         (Some(session), _) => session,
+        // An empty id means the next session; it is filled in when that session sends its first prompt.
         (None, true) => String::new(),
         (None, false) => agent_session::current(context).ok_or_else(no_session)?,
     };
@@ -103,10 +104,12 @@ fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
     if prompt == "-" {
         prompt.clear();
         let mut bytes = Vec::new();
+        // One byte more than allowed is read, so that a longer prompt is refused and not cut.
         stdin().lock().take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
         prompt = String::from_utf8(bytes)
             .map_err(|_| Complaint::usage("the prompt is no text (it is no UTF-8)"))?;
     }
+    // Everything is checked before the state file is written: a loop that starts must be able to run.
     let prompt = prompt.trim().to_string();
     check_prompt(&prompt)?;
     let promise = start.promise.map(|promise| check_promise(&promise)).transpose()?;
@@ -114,6 +117,7 @@ fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
         Some(step) => Some(check_step(&project, &step, context)?),
         None => None,
     };
+    // The prompt is stored in the journal and in the state file, so secrets are masked first.
     let bound = Bound {
         session,
         work: Work::Loop,
@@ -125,6 +129,7 @@ fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
     let stale = stale_after(&project)?;
     let run = session::start_loop(&project, bound.clone(), stale)?;
     if context.json {
+        // A loop that has just started is held by definition.
         let row = LoopRow { held: true, ..row(&run, &bound) };
         documents::print(&Loops { schema: "tribunal.loops/1", loops: vec![row] })?;
         return Ok(0);
@@ -143,16 +148,17 @@ fn begin(start: Start, context: &Context) -> Result<u8, Complaint> {
     writeln!(out, "  prompt   {}", escaped(&cut(&bound.prompt, 300)))?;
     writeln!(out, "  state    {}", file::OURS)?;
     writeln!(out, "a person ends it sooner with: tribunal loop cancel")?;
+    // Without the hook the session is never sent back, and the user would wait for nothing.
     if !is_installed(&project) {
         writeln!(out, "[W] no stop hook of Tribunal is set up in this project: tribunal init")?;
     }
     Ok(0)
 }
 
-/// So many are listed.
+/// At most this many loops are listed.
 const SHOWN: usize = 10;
 
-/// A model reads it each time it is sent back.
+/// The longest prompt; a model reads it each time it is sent back.
 const LONGEST: usize = 64 << 10;
 
 fn check_prompt(prompt: &str) -> Result<(), Complaint> {
@@ -167,9 +173,10 @@ fn check_prompt(prompt: &str) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// What can be said between two tags.
+/// Checks that a promise can be written between two tags.
 fn check_promise(promise: &str) -> Result<String, Complaint> {
     let promise = promise.trim();
+    // `null` and `~` would be read back from the state file as no promise at all.
     if promise.is_empty() || promise.contains(['<', '>', '`']) || matches!(promise, "null" | "~") {
         return Err(Complaint::usage(format!("`{promise}` cannot be promised"))
             .why("It is what stands between <promise> and </promise>: a few words, without tags.")
@@ -178,11 +185,12 @@ fn check_promise(promise: &str) -> Result<String, Complaint> {
     Ok(promise.to_string())
 }
 
-/// A file with hooks that may run here.
+/// Checks that a file has hooks and that they may run here.
 fn check_step(project: &Project, step: &Path, context: &Context) -> Result<String, Complaint> {
     let relative = tribunal_runner::subject::relative(project.root(), &context.path(step))?;
     let text = tribunal_runner::subject::load(project.root(), &relative)?;
     let hooks = tribunal_bmad::hooks::read(&relative, &text);
+    // With a broken front matter it is unknown which hooks were meant, so the loop is refused as a whole.
     if let Some(problem) = hooks.problems.first() {
         return Err(Complaint::usage(problem.to_string()).why("No loop was started."));
     }
@@ -191,11 +199,12 @@ fn check_step(project: &Project, step: &Path, context: &Context) -> Result<Strin
             .why("--step names a file whose hooks are to run in the session.")
             .todo("leave --step out, or write: hooks: {PreToolUse: [{command: …}]}"));
     }
+    // Trust is asked for now: while the hook runs, there is no terminal to ask on.
     trust::require(context, project.root(), &Item::of_hooks(&relative, &hooks))?;
     Ok(relative)
 }
 
-/// When a state is no longer believed in.
+/// Loads the age at which a state file is no longer believed.
 pub(super) fn stale_after(project: &Project) -> Result<Duration, Complaint> {
     Ok(hooks_of(project.root(), &Given::from_environment())?.stale_after)
 }
@@ -211,18 +220,21 @@ fn no_session() -> Complaint {
         .todo("or take the next one in which somebody types something here: --next")
 }
 
-/// Whether some client's settings in this project call our stop hook.
+/// Returns whether some client's settings, of this project or of the user, call our stop hook.
 pub(super) fn is_installed(project: &Project) -> bool {
+    // Hooks may have been installed for this machine or for all colleagues; either place will do.
     let homes = HookClient::all().flat_map(|client| [false, true].map(|for_all| client.hooks.home(for_all)));
     let of_project = homes.filter_map(|home| match home {
         Home::Shared(path) | Home::Own(path) => Some(project.root().join(path)),
         Home::Person(_) => None,
     });
     let home = std::env::var_os("HOME").map(std::path::PathBuf::from);
+    // A user may have installed the hooks once for all projects.
     let of_person = home.iter().flat_map(|home| {
         HookClient::all().flat_map(|client| client.hooks.person_files()).map(|path| home.join(path))
     });
     let mut all = of_project.chain(of_person);
+    // A search for the command is enough here: the formats differ by client, and this is only a warning.
     all.any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains("hook stop")))
 }
 
@@ -241,10 +253,11 @@ fn row(run: &RunId, bound: &Bound) -> LoopRow {
     }
 }
 
-/// All that sessions have taken on, oldest first.
+/// Lists all that sessions have taken on, oldest first.
 fn all(store: &Store) -> Result<Vec<Binding>, Complaint> {
     let mut found = Vec::new();
     for run in store.loops()?.into_iter().chain(store.runs()?) {
+        // Most runs have nothing to do with a session; this check avoids reading their whole journals.
         if store.last_of(&run, &["session"])?.is_some() {
             found.extend(Binding::of(&store.entries(&run, 0)?));
         }
@@ -267,6 +280,7 @@ fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
                 .todo("tribunal loop status"));
         }
     }
+    // Only the state file says what is held now; the journal says what happened.
     let here = session_of_file(&project);
     let mut rows = Vec::new();
     for binding in &found {
@@ -281,7 +295,7 @@ fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
         row.held = binding.let_go.is_none()
             && here.as_ref().is_some_and(|state| state.run.as_ref() == Some(&binding.run));
         if let Some(state) = here.as_ref().filter(|_| row.held) {
-            // As the person has it by now.
+            // The user may have edited the limit in the state file, which then holds.
             row.max_refusals = state.max_refusals;
         }
         rows.push(row);
@@ -308,6 +322,7 @@ fn status(wanted: Option<&str>, context: &Context) -> Result<u8, Complaint> {
             }
         }
     }
+    // Other tools write such state files, too; a loop of theirs has no journal here.
     if let Some(taken) = held_by_file_alone(&project, stale_after(&project)?) {
         let whose = if taken.state.session.is_empty() { "nobody yet" } else { &taken.state.session };
         let text = format!(
@@ -339,6 +354,7 @@ fn line(row: &LoopRow) -> String {
             format!("let go: {}{detail}", why.says())
         }
         (None, true) => "held".to_string(),
+        // Deleting the state file is a way to let a session go, so this is not an error.
         (None, false) => "free: its state file is gone, or cannot be read".to_string(),
     };
     format!(
@@ -347,17 +363,18 @@ fn line(row: &LoopRow) -> String {
     )
 }
 
-/// What our state file says.
+/// Reads Tribunal's own state file, if it is there and valid.
 fn session_of_file(project: &Project) -> Option<file::State> {
     let text = std::fs::read_to_string(project.root().join(file::OURS)).ok()?;
     file::State::read(&text).ok()
 }
 
-/// What a state file says that no journal knows of.
+/// Finds a session that is held by a state file of which no journal knows.
 fn held_by_file_alone(project: &Project, stale: Duration) -> Option<Box<Taken>> {
     for name in [file::OURS, file::THEIRS] {
         let Ok(text) = std::fs::read_to_string(project.root().join(name)) else { continue };
         let Ok(state) = file::State::read(&text) else { continue };
+        // `look_up_session` applies the rules of the hook: a stale or broken file holds no session.
         if state.run.is_none()
             && state.active
             && let Look::Held(taken) = session::look(project, &state.session, session::now_ms(), stale)
@@ -376,18 +393,20 @@ fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
         let Ok(text) = std::fs::read_to_string(project.root().join(name)) else { continue };
         let state = file::State::read(&text).ok();
         let named = state.as_ref().and_then(|state| state.run.as_ref()).map(ToString::to_string);
+        // With a name only that loop is cancelled, without one all that is held here.
         if let (Some(wanted), named) = (&arguments.name, &named)
             && named.as_ref() != Some(wanted)
         {
             continue;
         }
+        // A broken file has no session id; `look_up_session` then moves it away and reports it as idle.
         let session = state.map(|state| state.session).unwrap_or_default();
         match session::look(&project, &session, session::now_ms(), stale) {
             Look::Held(mut taken) if taken.file == name => {
                 taken.let_go(&project, LetGo::Person, "tribunal loop cancel", session::now_ms())?;
                 free.push(named.unwrap_or_else(|| name.to_string()));
             }
-            // Broken or stale: looking has put it aside, unless it could not be looked at.
+            // The file is broken or stale. `look_up_session` has moved it away already, unless it could not be read.
             Look::Idle(_) => {
                 if project.root().join(name).exists() {
                     session::put_aside(&project, name)?;
@@ -397,6 +416,7 @@ fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
             _ => {}
         }
     }
+    // An unknown name is an error, nothing to cancel is not: the wanted state is reached.
     if let (Some(wanted), true) = (&arguments.name, free.is_empty()) {
         return Err(Complaint::usage(format!("no session holds {wanted} here")).todo("tribunal loop status"));
     }
@@ -413,10 +433,11 @@ fn cancel(arguments: &Cancel, context: &Context) -> Result<u8, Complaint> {
     Ok(0)
 }
 
-/// What becomes of a loop that was let go before it was done: a person says `more` or `end`.
+/// Applies the user's answer to a loop that was released before it was done: `more` or `end`.
 pub(super) fn answered(project: &Project, run: &RunId, more: bool) -> Result<String, Complaint> {
     let store = Store::open_read_only(&project.home())?;
     let binding = Binding::of(&store.entries(run, 0)?);
+    // The store is closed first, since the answer opens it again for writing.
     drop(store);
     let Some(binding) = binding else {
         return Err(Complaint::usage(format!("{run} is no loop")).todo("tribunal loop status"));
@@ -431,7 +452,7 @@ pub(super) fn answered(project: &Project, run: &RunId, more: bool) -> Result<Str
     })
 }
 
-/// Every line of a loop's journal, for people.
+/// Formats every session entry of a loop's journal.
 fn history(store: &Store, run: &RunId) -> Result<Vec<String>, Complaint> {
     let entries = store.entries(run, 0)?;
     let lines = entries.iter().filter_map(|entry| match &entry.event {

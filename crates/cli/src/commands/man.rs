@@ -1,4 +1,4 @@
-//! `tribunal man [--dir DIR]`: the manual pages, made from the same words as `--help`.
+//! `tribunal man [--dir DIR]`: the manual pages, generated from the same texts as `--help`.
 
 use std::{
     fs, io,
@@ -25,6 +25,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let mut command = crate::Arguments::command();
+    // Without building, clap has not propagated global options and display names to subcommands.
     command.build();
     let Some(dir) = &arguments.dir else {
         stdout().write_all(&page(&command)?)?;
@@ -51,11 +52,12 @@ fn page(command: &Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The page of a command and of all below it that people are meant to see; gives back how many.
+/// Writes the page of a command and of all its visible subcommands, and returns their number.
 fn write_all(command: &Command, folder: &std::path::Path) -> io::Result<usize> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     fs::write(folder.join(format!("{name}.1")), page(command)?)?;
     let mut written = 1;
+    // clap adds a `help` subcommand to every level, which needs no page.
     for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
     {
         written += write_all(below, folder)?;

@@ -1,5 +1,5 @@
-//! One command, one file: its arguments, and a `run` that gives an exit code. To add one, copy a neighbour, declare it here
-//! and give it an arm in [`run`].
+//! The commands, one file each: its arguments, and a `run` that returns an exit code. To add a command, copy a
+//! neighbour, declare it here and give it an arm in [`run_command`].
 
 mod board;
 mod completions;
@@ -114,6 +114,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8, Complaint> 
         Command::Doctor(arguments) => doctor::run(&arguments, context),
         Command::Inspect(what) => inspect::run(what, context),
         Command::Loop(what) => loops::run(what, context),
+        // A hook never fails; it answers before the parser is reached, and this arm is only for completeness.
         Command::Hook(arguments) => Ok(hook::run(&arguments)),
         Command::Gc(arguments) => gc::run(&arguments, context),
         Command::Schema(arguments) => schema::run(&arguments),

@@ -1,4 +1,5 @@
-//! `tribunal play-script FILE`: the process behind the `replay` driver. Hidden: people use it through settings.
+//! `tribunal play-script FILE`: the process behind the `replay` driver. It is hidden, because users reach it through
+//! settings.
 
 use std::{
     env, fs,
@@ -24,6 +25,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, Complaint> {
     let text = fs::read_to_string(&arguments.script)
         .map_err(|cause| Complaint::usage(format!("{path} cannot be read: {cause}")))?;
     let script = Script::parse(&text).map_err(|cause| Complaint::usage(format!("{path}: {cause}")))?;
+    // The prompt is read to its end even if the script ignores it, or the writing side could block.
     let mut prompt = String::new();
     stdin().read_to_string(&mut prompt)?;
     let mut stage = Stage {
@@ -37,5 +39,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, Complaint> {
         wait: &|time: Duration| std::thread::sleep(time),
     };
     let ended = play(&script, &mut stage)?;
+    // A code outside of 0 to 255 is a mistake in the script, reported as an internal software error (70).
     Ok(u8::try_from(ended.0).unwrap_or(70))
 }

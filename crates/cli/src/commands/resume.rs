@@ -1,4 +1,4 @@
-//! `tribunal resume [RUN]`.
+//! `tribunal resume [RUN]`: continues a run that was stopped, waits or died.
 
 use std::{
     io::{Write, stderr},
@@ -62,32 +62,39 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         }
         (None, None) => None,
     };
+    // Nothing to resume is a good state, for instance in a script that resumes after every restart.
     let Some(run) = run else {
         writeln!(stderr(), "[i] nothing waits to go on; all runs have ended: tribunal runs")?;
         return Ok(0);
     };
     let store = Store::open_read_only(&project.home())?;
+    // A session must not change the settings of the review that judges its own work.
     if arguments.reload {
         agent_session::not_the_judged_one(&store, &run, context)?;
     }
     let view = RunView::of(&store.entries(&run, 0)?);
+    // A broken answer would otherwise be ignored without a word, and the run would ask the same again.
     for problem in Runner::unusable_answers(&project, &view) {
         writeln!(stderr(), "[W] an answer cannot be used and stays where it is: {}", escaped(&problem))?;
     }
+    // The store is closed before the run opens it for writing.
     drop(store);
     let changed = match (arguments.reload, &view.settings) {
         (true, Some(pinned)) => Some(reload(project.root(), pinned, arguments, context)?),
         _ => None,
     };
+    // A finished run starts no process, so there is nothing to trust.
     if !matches!(view.phase, Phase::Finished(_)) {
         let items = match (&changed, &view.settings) {
             (Some(changed), _) => changed.items.clone(),
+            // Pinned settings may come from a cloned journal, so they need trust like the project's files.
             (None, Some(pinned)) => not_the_person_s(pinned)?,
             (None, None) => Vec::new(),
         };
         trust::require(context, project.root(), &items)?;
     }
     let changed = changed.map(|changed| Box::new(changed.settings));
+    // A client may have been downgraded or removed since the run began.
     if !matches!(view.phase, Phase::Finished(_)) {
         let settings = changed.as_deref().or(view.settings.as_ref());
         require_versions(settings.map(|settings| (project.root(), settings)).into_iter())?;
@@ -95,11 +102,11 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     if arguments.detach {
         return detach(context, &project, Following::default());
     }
-    // A setting that cannot be read does not keep a run from going on.
+    // The presentation is not worth failing for: unreadable settings are replaced by the defaults.
     let all = gather(project.root(), &Given::from_environment()).unwrap_or_else(|_| Effective::defaults());
     let typed = all.typed();
     let mode = arguments.progress.mode.unwrap_or(typed.progress);
-    // Whoever goes on with it in a session of its own has come back to repair.
+    // A resume that is typed in a session means that this session wants to go on repairing.
     let bound = match (agent_session::current(context), &view.settings) {
         (Some(session), Some(settings)) => Some(agent_session::of_review(&session, settings)),
         _ => None,
@@ -108,7 +115,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     execute(context, project, job, mode, typed.share).map(|ended| ended.exit)
 }
 
-/// What a run was pinned to may have come with a clone; only what the person has set outside any project is surely theirs.
+/// Finds the items of a run's pinned settings that may have come with a clone. Only what the user has set outside any
+/// project surely comes from the user.
 fn not_the_person_s(pinned: &Settings) -> Result<Vec<Item>, Complaint> {
     let mut items = Item::of(pinned);
     if !items.is_empty() {
@@ -118,13 +126,14 @@ fn not_the_person_s(pinned: &Settings) -> Result<Vec<Item>, Complaint> {
     Ok(items)
 }
 
-/// Agents, checks, limits and task settings as they are now; what was chosen when the run began stays chosen.
+/// Resolves agents, checks, limits and task settings as they are now; choices made at the start of the run are kept.
 fn reload(
     root: &Path,
     pinned: &Settings,
     arguments: &Arguments,
     context: &Context,
 ) -> Result<Resolved, Complaint> {
+    // The pinned choices are passed like flags, which take precedence over every settings file.
     let begun = |path: &str| format!("the run's own {path}");
     let wishes = Wishes::from_environment(context)
         .flag(&begun("tier"), "tier", Some(pinned.tier.to_string()))
@@ -136,7 +145,7 @@ fn reload(
     let mut resolved = resolve(root, pinned.subject.clone(), &wishes)?;
     tell(resolved.notes.iter())?;
     point_out(resolved.warnings.iter())?;
-    // The tracker and the open questions stay where they are.
+    // The tracker and the open questions have to stay where they are.
     resolved.settings.reviews.clone_from(&pinned.reviews);
     resolved.settings.tasks.writing.in_session = pinned.tasks.writing.in_session;
     Ok(resolved)
@@ -144,7 +153,7 @@ fn reload(
 
 fn last_that_can(all: &[(RunView, bool)]) -> Option<RunId> {
     let unfinished = || all.iter().rev().filter(|(view, _)| !matches!(view.phase, Phase::Finished(_)));
-    // One that seems to be worked on may only just have been killed: resuming it finds out, and says so if not.
+    // A run that seems live may just have been killed; resuming it finds out, and reports it if not.
     unfinished()
         .find(|(_, live)| !live)
         .or_else(|| unfinished().next())

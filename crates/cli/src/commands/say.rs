@@ -1,4 +1,4 @@
-//! `tribunal say RUN TEXT`: a word to the agents, in their next briefs.
+//! `tribunal say RUN TEXT`: adds a remark to the agents' next briefs.
 
 use std::io::{Write, stdout};
 
@@ -13,7 +13,7 @@ use tribunal_store::Store;
 
 use crate::{complaint::Complaint, context::Context, documents};
 
-/// A brief has little room beside the subject; a longer text belongs into the project.
+/// A brief has little room beside the subject; a longer text belongs into a file of the project.
 const LONGEST: usize = 2000;
 
 #[derive(Debug, clap::Args)]
@@ -30,6 +30,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let (store, run) = context.run_meant(&project, Some(&arguments.run))?;
     let text = arguments.text.join(" ").trim().to_string();
     check(&text)?;
+    // A session must not influence the agents that judge its own work.
     crate::agent_session::not_the_judged_one(&store, &run, context)?;
     let view = RunView::of(&store.entries(&run, 0)?);
     if let Phase::Finished(_) = view.phase {
@@ -37,11 +38,13 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
             .todo("start a new one: tribunal review FILE"));
     }
     drop(store);
-    // Nothing secret is ever stored.
+    // Secrets are masked before anything is stored.
     let text = context.masker().mask(&text).into_owned();
+    // The request waits in the inbox of the run, whether a process works on it now or later.
     Store::open(&project.home())?.request(&run, &Request::Say(Remark::new(text.clone())))?;
     let live = Runner::is_live(&project, &run);
     if context.json {
+        // The masked text is echoed, so that the user sees what agents will really get.
         documents::print(&json!({ "schema": "tribunal.say/1", "run": run, "said": text, "running": live }))?;
     } else if live {
         writeln!(stdout(), "run {} will tell its agents from the next brief on", escaped(run.as_str()))?;
@@ -62,7 +65,7 @@ fn check(text: &str) -> Result<(), Complaint> {
     fits_a_brief(text)
 }
 
-/// Also of the notes to answers: they reach agents on the same way.
+/// Checks a text that goes into a brief. Notes of answers are checked, too, since they reach agents in the same way.
 pub(super) fn fits_a_brief(text: &str) -> Result<(), Complaint> {
     if text.contains('\0') {
         return Err(Complaint::usage("the text contains a NUL character"));

@@ -1,4 +1,4 @@
-//! `tribunal schema [NAME]`.
+//! `tribunal schema [NAME]`: prints the JSON Schemas of everything that Tribunal reads and writes.
 
 use schemars::schema_for;
 use serde_json::{Map, Value, json};
@@ -26,12 +26,14 @@ pub(crate) struct Arguments {
 }
 
 fn schemas() -> Vec<(&'static str, Value)> {
+    // The settings' schema comes from their table; all others are derived from the types that are printed.
     let mut schemas = vec![("settings", settings::schema())];
     let documents = [
         ("finding", schema_for!(Finding)),
         ("event", schema_for!(Entry)),
         ("metrics", schema_for!(MetricsFile)),
         ("runs", schema_for!(Runs)),
+        // `runs` and `status` print the same document, as do `prompts` and `sent`.
         ("status", schema_for!(Runs)),
         ("findings", schema_for!(Findings)),
         ("prompts", schema_for!(Calls)),

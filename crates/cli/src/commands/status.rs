@@ -1,4 +1,4 @@
-//! `tribunal status [RUN]`.
+//! `tribunal status [RUN]`: shows where runs stand, what to type next, and the sprint.
 
 use std::io::{Write, stdout};
 
@@ -28,6 +28,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let store = context.journal(&project)?;
+    // The sprint is shown only when no run is named: the user then wants an overview.
     let mut sprint = None;
     let mut found: Vec<(RunView, bool)> = match (&store, &arguments.run) {
         (Some(store), Some(said)) => {
@@ -37,13 +38,14 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         (Some(store), None) => {
             let mut all = runs::all(store, &project)?;
             sprint = sprint::look(&Bmad::of(&project), &all.iter().map(|(view, _)| view).collect::<Vec<_>>());
-            // In full, with its findings; the others are seen in outline.
+            // The last run is shown in full with its findings; the others are known in outline only.
             let last = match all.pop() {
                 Some((RunView { run: Some(run), .. }, live)) => {
                     Some((RunView::of(&store.entries(&run, 0)?), live))
                 }
                 other => other,
             };
+            // Runs that need no attention any more are left out.
             all.retain(|(view, live)| {
                 !matches!(Standing { view, live: *live }.word(), "resolved" | "cancelled")
             });
@@ -59,6 +61,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
             Vec::new()
         }
     };
+    // Answers wait in the inbox until a resume; without this step they would be shown as missing.
     if let Some(store) = &store {
         for (view, _) in &mut found {
             take_in_answers(store, view)?;
@@ -87,7 +90,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     Ok(0)
 }
 
-/// What was answered and only waits for the run to go on is no longer asked.
+/// Marks decisions as answered whose answers wait for the run to go on.
 fn take_in_answers(store: &Store, view: &mut RunView) -> Result<(), Complaint> {
     let Some(run) = view.run.clone() else { return Ok(()) };
     for stored in store.requests(&run)? {

@@ -1,7 +1,7 @@
-//! `tribunal stop [RUN] [--now]`.
+//! `tribunal stop [RUN] [--now]`: stops a run, which can be resumed later.
 //!
-//! A run may end by itself at any moment, also between the look at its lock and the signal: what is said afterwards is read
-//! from its journal.
+//! A run may end by itself at any moment, even between the look at its lock and the signal. What is printed
+//! afterwards is therefore read from its journal.
 
 use std::io::{Write, stdout};
 
@@ -37,18 +37,20 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     let stopping = Stopping { run, was_held: hold != Hold::Free, now: arguments.now, project, context };
     match hold {
         Hold::By(process) => stopping.ask(process),
+        // The process is gone and its keeper is ending the agents; there is nothing left to signal.
         Hold::Ending if arguments.now => stopping.wait(),
         Hold::Ending => {
             stopping.tell("is no longer worked on; what is left of its agents is being ended; then")
         }
         Hold::Free => stopping.tell_how_it_ended(),
         Hold::Unknown => {
+            // Killing by a number that is not understood could hit an unrelated process.
             Err(stopping.out_of_reach("Who works on it did not say so in a way that is understood here."))
         }
     }
 }
 
-/// The run that is meant and who holds it. None: nothing is running.
+/// Finds the run to stop and who holds it; `None` if nothing is running.
 fn meant(
     arguments: &Arguments,
     project: &Project,
@@ -62,6 +64,7 @@ fn meant(
     if let Some(said) = &arguments.run {
         return Ok(Some(held(find_run(&store, said)?)));
     }
+    // Without a name, only a single running run is unambiguous.
     let mut running: Vec<_> =
         store.runs()?.into_iter().map(held).filter(|(_, hold)| *hold != Hold::Free).collect();
     if running.len() > 1 {
@@ -74,7 +77,7 @@ fn meant(
 
 struct Stopping<'a> {
     run: RunId,
-    /// Something of it was running.
+    /// Whether something of the run was still running.
     was_held: bool,
     now: bool,
     project: Project,
@@ -83,7 +86,9 @@ struct Stopping<'a> {
 
 impl Stopping<'_> {
     fn ask(&self, process: Identity) -> Result<u8, Complaint> {
+        // The process id is checked against its start time, so a reused id is never signalled.
         let heard = if self.now { process.ask_to_end() } else { process.ask_to_stop() };
+        // A signal that failed on a live process means missing permission; on a dead one, that it ended meanwhile.
         if !heard && process.is_alive() {
             return Err(self.out_of_reach(&format!(
                 "Process {} belongs to another user or to another container, or the system refused.",
@@ -98,6 +103,7 @@ impl Stopping<'_> {
     }
 
     fn wait(&self) -> Result<u8, Complaint> {
+        // The lock is free only when no process of the run is left, so waiting for it is enough.
         if !Runner::wait_until_gone(&self.project, &self.run) {
             return Err(Complaint::new(
                 ENVIRONMENT,
@@ -129,6 +135,7 @@ impl Stopping<'_> {
         let resume = self.resume();
         let next = (!matches!(view.phase, Phase::Finished(_))).then_some(&resume);
         let state = Standing { view: &view, live: false }.word();
+        // Programs see `null` here if there was nothing to stop.
         let stopping = self.was_held.then_some(&self.run);
         let document = json!({
             "stopping": stopping, "run": self.run, "now": self.now, "next": next, "state": state,
@@ -144,11 +151,12 @@ impl Stopping<'_> {
     }
 }
 
-/// Of a run that nobody works on.
+/// Describes how a run ended that no process works on.
 fn how_it_ended(view: &RunView, resume: &str) -> String {
     let word = Standing { view, live: false }.word();
     match &view.phase {
         Phase::Finished(_) => format!("has finished: {word}"),
+        // A parked run without an outcome was stopped by request, not by a decision that is due.
         Phase::Parked(summary) if summary.outcome.is_none() => format!("has stopped; to go on: {resume}"),
         Phase::Parked(_) => format!("has ended: {word}; to go on: {resume}"),
         Phase::Running => format!("{word}; to go on: {resume}"),

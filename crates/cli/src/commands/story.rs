@@ -1,5 +1,5 @@
-//! `tribunal story KEY`: what a story's file says, and small changes to it that keep every other byte: boxes of tasks, files
-//! that were touched, what a review leaves to do.
+//! `tribunal story KEY`: shows a story's file, and makes small changes to it that keep every other byte: ticks of
+//! tasks, files that were touched, follow-ups of a review.
 
 use std::io::{Write, stderr, stdout};
 
@@ -33,7 +33,7 @@ use crate::{
     documents::{self, StoryEdit},
 };
 
-/// The ledger of what is left for later, in the folder of the stories.
+/// The ledger of deferred work, in the directory of the stories.
 const LEDGER: &str = "deferred-work.md";
 
 #[derive(Debug, clap::Args)]
@@ -62,6 +62,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let file = review::story_file(&arguments.story, context)?;
+    // The list is read by agents and by `review --story`, so a path out of the project never gets in.
     if let Some(odd) = arguments.add_file.iter().find(|path| is_outside(path)) {
         return Err(Complaint::usage(format!("{odd} is no path inside the project"))
             .todo("write it relative to the project's root"));
@@ -74,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     if !changes {
         return inspect::story(&file, context);
     }
+    // The file may belong to another project than the working directory.
     let project = context.project_of(&context.path(&file));
     let path = subject::relative(project.root(), &context.path(&file))?;
     let left = match &arguments.follow_ups {
@@ -81,11 +83,14 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         None => None,
     };
     let bmad = Bmad::of(&project);
+    // All edits are made to one text under one lock: either all of them are written, or none.
     let done = write(&project, &path, |text| {
         let Edited { text: new, told } = change(text, arguments, left.as_ref(), bmad.layout.era)?;
+        // An edit that changes nothing writes nothing, so a dry run returns the old text and keeps the notes.
         Ok((if arguments.dry_run { text.to_string() } else { new }, told))
     });
     let mut told = done.map_err(|error| complaint(&path, error))?;
+    // The ledger comes last: a failure there leaves the story in a good state, and the command can be repeated.
     if let Some(left) = left.as_ref().filter(|_| has_ledger(&bmad)) {
         told.extend(ledger(&project, &bmad, &left.deferred_from(&path), arguments.dry_run)?);
     }
@@ -98,6 +103,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     for line in &told {
         writeln!(stdout(), "{}", escaped(&format!("{mark} {line}")))?;
     }
+    // The two reasons for no change are told apart, since only one of them may be a mistake.
     if told.is_empty() && left.as_ref().is_some_and(|left| left.findings.is_empty()) {
         writeln!(stdout(), "that run left nothing to do")?;
     } else if told.is_empty() {
@@ -124,6 +130,7 @@ fn left_by(project: &Project, run: &str, path: &str, context: &Context) -> Resul
         Some(change) => change.story.as_deref() == Some(path),
         None => subject.files().contains(&path),
     });
+    // This is only a warning: findings about another file may still be this story's work.
     if !is_its_own {
         let what = subject.map(Subject::title).unwrap_or_default();
         writeln!(stderr(), "[W] {}", escaped(&format!("run {run} reviewed {what}, and not {path}")))?;
@@ -132,7 +139,7 @@ fn left_by(project: &Project, run: &str, path: &str, context: &Context) -> Resul
     Ok(Left { run, findings: view.findings.into_values().filter(is_left).collect() })
 }
 
-/// A story's new text, and what is different in it.
+/// A story's new text, with notes of what is different in it.
 struct Edited {
     text: String,
     told: Vec<String>,
@@ -145,6 +152,7 @@ fn change(
     era: Option<Era>,
 ) -> Result<Edited, Refused> {
     let (mut text, mut told) = (text.to_string(), Vec::new());
+    // Edits that change nothing get no note, so repeating the command reports nothing new.
     let mut step = |new: String, text: &mut String, what: String| {
         if new != *text {
             told.push(what);
@@ -157,7 +165,7 @@ fn change(
         let what = format!("task {task} {}", if done { "ticked" } else { "unticked" });
         step(new, &mut text, what);
     }
-    // A tick moves no line.
+    // Lines are given as they were displayed, which works because ticking moves no line.
     for line in &arguments.tick_follow_up {
         let new = edit::tick_follow_up(&text, *line, true)?;
         step(new, &mut text, format!("follow-up of line {line} ticked"));
@@ -168,6 +176,7 @@ fn change(
     }
     if let Some(left) = left {
         let dialect = dialect(&text, era);
+        // Findings are added one by one: each gets a note of its own, and those that are there already get none.
         for finding in &left.findings {
             let new = edit::add_follow_ups(&text, dialect, &[follow_up(finding, dialect)])?;
             step(new, &mut text, format!("{} left to do: {}", finding.id, fold_line(&finding.description)));
@@ -176,7 +185,7 @@ fn change(
     Ok(Edited { text, told })
 }
 
-/// The one the file uses; else that of its era.
+/// Chooses the dialect that the file uses already, else that of its era.
 fn dialect(text: &str, era: Option<Era>) -> Dialect {
     let used = story::read("", text).follow_ups.last().map(|item| item.dialect);
     used.unwrap_or(match era {
@@ -188,24 +197,25 @@ fn dialect(text: &str, era: Option<Era>) -> Dialect {
 fn follow_up(finding: &Finding, dialect: Dialect) -> NewFollowUp {
     let deferred = matches!(finding.status, Status::Deferred { .. });
     let kind = match (dialect, &finding.status) {
+        // The older dialect knows only severities; the newer one says who has to act.
         (Dialect::AiReview, _) => FollowUpKind::Severity(finding.severity),
         (Dialect::Findings, Status::Blocked { .. }) => FollowUpKind::Decision,
         (Dialect::Findings, Status::Deferred { .. }) => FollowUpKind::Defer,
         (Dialect::Findings, _) => FollowUpKind::Patch,
     };
     let place = finding.place.as_ref().map(|place| format!("{}:{}", place.file, place.line));
-    // What is deferred is nobody's task in the newer dialect.
+    // In the newer dialect, deferred findings are ticked, because they are no open task of this story.
     let done = deferred && dialect == Dialect::Findings;
     NewFollowUp { kind, text: fold_line(&finding.description), place, done }
 }
 
-/// From 6.2 on there is one.
+/// Returns whether the project's BMAD has a ledger, which exists from 6.2 on.
 fn has_ledger(bmad: &Bmad) -> bool {
     bmad.layout.era.is_some_and(|era| era >= Era::C2)
 }
 
 impl Left {
-    /// What is deferred of it, as the ledger has it.
+    /// Returns the deferred findings as items of the ledger.
     fn deferred_from(&self, story: &str) -> Vec<NewItem> {
         let run = &self.run;
         let deferred =
@@ -222,7 +232,7 @@ impl Left {
     }
 }
 
-/// What is deferred is kept in the ledger as well.
+/// Adds deferred findings to the ledger.
 fn ledger(
     project: &Project,
     bmad: &Bmad,
@@ -230,9 +240,11 @@ fn ledger(
     dry_run: bool,
 ) -> Result<Option<String>, Complaint> {
     let path = format!("{}/{LEDGER}", bmad.config.folders.implementation);
+    // Without a configured directory the path would start at the root of the file system.
     let path = path.trim_start_matches('/');
     let done = edit_or_make(project, path, |text| {
         let new = deferred::add(text, items);
+        // The ledger skips what it has already, so the number of items says what was really added.
         let added = deferred::read(&new).items.len() - deferred::read(text).items.len();
         Ok::<_, Refused>((if dry_run { text.to_string() } else { new }, added))
     });

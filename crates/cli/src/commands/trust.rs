@@ -56,9 +56,10 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         return report(context, &project, &items, &book, &closing);
     }
     let masker = context.masker();
+    // A command with a secret in it cannot be shown in full, so it cannot be trusted.
     let (hidden, new): (Vec<&Item>, Vec<&Item>) =
         new.into_iter().partition(|item| item.hides_something(&masker));
-    // Typing the command is the consent where nobody can be asked; it shows what it trusts.
+    // Where no user can be asked, typing this command is the consent; it prints what it trusts.
     if !new.is_empty() && !arguments.yes && context.can_ask() && !ask(&new, &masker)? {
         writeln!(stderr(), "[i] nothing was trusted")?;
         return Ok(NEGATIVE);
@@ -67,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         book.add(root, new.iter().copied())?;
     }
     let new = new.len();
+    // The others are trusted first, so that one bad command does not block them.
     if let Some(hidden) = hidden.first() {
         let complaint = secret_in(hidden, &masker);
         return Err(match new {
@@ -80,11 +82,12 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     report(context, &project, &items, &book, &format!("{new} newly trusted; a changed command asks again"))
 }
 
-/// What the project's files define, what runs that can go on were started with, and what these files want run.
+/// Collects what the project's files define, what resumable runs were started with, and the hooks of these files.
 fn items(context: &Context, project: &Project, steps: &[PathBuf]) -> Result<Vec<Item>, Complaint> {
     let mut items = all_items(&gather(project.root(), &Given::from_environment())?);
     if let Some(store) = context.journal(project)? {
         for (view, _) in runs::all(&store, project)? {
+            // Finished runs never start anything again.
             if let Some(settings) =
                 view.settings.as_ref().filter(|_| !matches!(view.phase, Phase::Finished(_)))
             {
@@ -95,6 +98,7 @@ fn items(context: &Context, project: &Project, steps: &[PathBuf]) -> Result<Vec<
     for step in steps {
         items.extend(hooks_of_step(step)?);
     }
+    // Several agents may share a command; it is shown and trusted once.
     let mut distinct: Vec<Item> = Vec::new();
     for item in items {
         if !distinct.contains(&item) {
@@ -112,6 +116,7 @@ fn hooks_of_step(step: &Path) -> Result<Vec<Item>, Complaint> {
             .todo("name a file whose front matter has `hooks:`")
     })?;
     let hooks = hooks::read(&name, &text);
+    // Broken hooks do not run, so they are reported and left out.
     for problem in &hooks.problems {
         writeln!(stderr(), "[W] {}", escaped(&problem.to_string()))?;
     }
@@ -141,9 +146,10 @@ fn report(
     let mut out = stdout().lock();
     for item in items {
         let word = if book.trusts(root, item) { "trusted" } else { "not trusted" };
-        // Never cut, however narrow the screen is: what is hidden cannot be trusted.
+        // Commands are never cut, however narrow the screen is: a hidden part cannot be judged.
         writeln!(out, "{word:<12} {}", item.shown(&masker))?;
     }
+    // Trust goes by content, so it outlives the settings; that is worth a remark.
     let gone = book.count(root).saturating_sub(items.iter().filter(|item| book.trusts(root, item)).count());
     if !items.is_empty() && gone > 0 {
         writeln!(out, "{gone} more were trusted earlier and are no longer in the settings")?;

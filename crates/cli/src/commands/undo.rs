@@ -1,4 +1,4 @@
-//! `tribunal undo RUN[.FINDING]`: takes back what a run changed.
+//! `tribunal undo RUN[.FINDING]`: undoes what a run changed.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use crate::{
     documents::{self, ChangedFile, Undo},
 };
 
-/// Where files are as they were.
+/// Where copies of the files are kept as they were before the undo.
 type Parked = BTreeMap<String, PathBuf>;
 
 #[derive(Debug, clap::Args)]
@@ -40,12 +40,14 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let (run, finding) = meant(&arguments.what, &project, context)?;
+    // Without `--yes` nothing is locked and nothing is written.
     let (plan, parked) = if arguments.yes {
         let Done { plan, parked } = carry_out(&project, &run, finding, arguments.together)?;
         (plan, parked)
     } else {
         (preview(&project, &run, finding)?, Parked::new())
     };
+    // The preview names the git reference, under which the user can look at each landing before deciding.
     let in_git = if arguments.yes { None } else { reference(&project, &run) };
     if context.json {
         let mut document = document(&plan, arguments.yes, &parked);
@@ -54,6 +56,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         return Ok(0);
     }
     let mut out = stdout().lock();
+    // Everything may have been undone before, which is a result and not an error.
     if plan.back.is_empty() {
         writeln!(out, "{}", escaped(&nothing(&run, finding, &plan.landings.of(finding)?)))?;
     } else if arguments.yes {
@@ -68,6 +71,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
 fn meant(said: &str, project: &Project, context: &Context) -> Result<(RunId, Option<FindingId>), Complaint> {
     let none = || Complaint::usage("this project has no runs yet").todo("start one: tribunal review FILE");
     let store = context.journal(project)?.ok_or_else(none)?;
+    // The name is split before any lookup: `F3` alone may be a finding of any run.
     match split(said) {
         (Some(run), finding) => Ok((find_run(&store, run)?, finding)),
         (None, Some(finding)) => Ok((run_of(&store, project, finding)?, Some(finding))),
@@ -84,6 +88,7 @@ fn document(plan: &Plan, done: bool, parked: &Parked) -> Undo {
         run: plan.landings.run.clone(),
         finding: plan.finding,
         path: plan.path().map(String::from),
+        // Nothing to undo means that nothing was done, even with `--yes`.
         done: done && !plan.back.is_empty(),
         landings: plan.back.iter().map(landed).collect(),
         findings: plan.repaired.clone(),
@@ -95,7 +100,7 @@ fn document(plan: &Plan, done: bool, parked: &Parked) -> Undo {
     }
 }
 
-/// Before it is done.
+/// Formats the preview, before anything is undone.
 fn shown(plan: &Plan, in_git: Option<&str>, context: &Context) -> String {
     let changes = counted(plan.back.len(), "change");
     let diff = plan.diff();
@@ -103,13 +108,16 @@ fn shown(plan: &Plan, in_git: Option<&str>, context: &Context) -> String {
         true => format!("{changes} to take back; {} nothing of that any more", having(plan)),
         false => format!("{changes} to take back; this is what would be done to {}", named(plan, &diff)),
     }];
+    // A single file is named in the first line already.
     if plan.files.len() > 1 {
         lines.extend(diff.files.iter().map(|file| match file.what {
+            // The diff undoes the change, so a file that the run deleted is made again, and the other way round.
             What::Changed => format!("  {}", file.path),
             What::Made => format!("  {} (comes back)", file.path),
             What::Deleted => format!("  {} (goes)", file.path),
         }));
     }
+    // Changes are undone as a whole, so findings that were repaired by the same one reopen together.
     let others = plan.others();
     if let (Some(finding), [_, ..]) = (plan.finding, others.as_slice()) {
         lines.push(format!("what repaired {finding} also repaired {}: they go together", listed(&others)));
@@ -123,7 +131,7 @@ fn shown(plan: &Plan, in_git: Option<&str>, context: &Context) -> String {
     joined(&lines)
 }
 
-/// After it was done.
+/// Formats the result, after the undo.
 fn told(plan: &Plan, parked: &Parked, project: &Project, context: &Context) -> String {
     let changes = counted(plan.back.len(), "change");
     let diff = plan.diff();
@@ -138,13 +146,14 @@ fn told(plan: &Plan, parked: &Parked, project: &Project, context: &Context) -> S
     }];
     for (path, parked) in parked {
         let [from, to] = [parked, Path::new(path)].map(|path| from_here(path, project, context));
-        // A name such as `-x` would be an option.
+        // A file name such as `-x` would be taken for an option of `cp`.
         let to = if to.starts_with('-') { format!("./{to}") } else { to };
         lines
             .push(format!("parked what stood there: {}; to have it again: cp {from} {to}", parked.display()));
     }
     lines.extend(consequence(plan, "will be"));
     let (program, run) = (&context.answers.program, &plan.landings.run);
+    // A finished run cannot be resumed, so the next step is a new review.
     match (plan.landings.is_finished(), plan.landings.path()) {
         (true, Some(path)) => lines.push(format!("next: {program} review {}", quoted(path))),
         (true, None) => {}
@@ -153,7 +162,7 @@ fn told(plan: &Plan, parked: &Parked, project: &Project, context: &Context) -> S
     joined(&lines)
 }
 
-/// `plan.md`, `3 files`.
+/// Describes the files: `plan.md`, `3 files`.
 fn named(plan: &Plan, diff: &Diff) -> String {
     plan.path().map_or_else(|| counted(diff.files.len(), "file"), String::from)
 }
@@ -166,17 +175,18 @@ fn had(plan: &Plan) -> String {
     format!("{} had", plan.path().unwrap_or("the files"))
 }
 
-/// What becomes of the findings.
+/// Describes what happens to the findings.
 fn consequence(plan: &Plan, verb: &str) -> Option<String> {
     let (run, findings) = (&plan.landings.run, listed(&plan.repaired));
     match (plan.repaired.is_empty(), plan.landings.is_finished()) {
         (true, _) => None,
+        // The journal of a finished run is never changed.
         (false, true) => Some(format!("run {run} has ended; its journal keeps {findings} as fixed")),
         (false, false) => Some(format!("{findings} {verb} open again when run {run} goes on")),
     }
 }
 
-/// A file of the project as a command typed in this folder has to name it.
+/// Quotes a file of the project as a command in the working directory has to name it.
 fn from_here(path: &Path, project: &Project, context: &Context) -> String {
     let is_here = context.path(Path::new("")).canonicalize().ok() == project.root().canonicalize().ok();
     let path = if is_here { path.to_path_buf() } else { project.root().join(path) };

@@ -1,5 +1,6 @@
-//! `tribunal validate [--for WORKFLOW]`: whether the project's documents, board, stories and settings fit together, and whether a
-//! step of BMAD's method can be run. Reads only; what is wrong is said with its place and what to do about it.
+//! `tribunal validate [--for WORKFLOW]`: checks whether the project's documents, board, stories and settings fit
+//! together, and whether a step of BMAD's method can be run. It only reads. Problems are reported with their position
+//! and a remedy.
 
 use std::io::{Write, stdout};
 
@@ -40,10 +41,12 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         board_path: &board_path,
         documents: &found,
     };
+    // `check_project` sees BMAD's files only; problems of reading them and of the settings are added here.
     let mut report = check::run(&input, step);
     report.problems.extend_from_slice(&bmad.problems);
     report.problems.extend(settings_problems(&bmad.shelf));
     check::sort(&mut report.problems);
+    // An added error makes a project unready even if the step itself would be possible.
     report.ready &= report.problems.iter().all(|problem| problem.weight < Weight::Error);
     let code = if report.ready { 0 } else { NEGATIVE };
     if context.json {
@@ -68,9 +71,10 @@ fn named(typed: &str) -> Result<Step, Complaint> {
     })
 }
 
-/// What is wrong in the project's settings, as `tribunal inspect settings` explains it.
+/// Finds what is wrong in the project's settings, as `tribunal inspect settings` explains it.
 fn settings_problems(shelf: &dyn Shelf) -> Vec<Problem> {
     let mut problems = Vec::new();
+    // BMAD's file has keys of its own, which are no mistakes there.
     for (path, manner) in [(settings::FILE, Manner::Strict), (tribunal_bmad::CONFIG_PATH, Manner::Lenient)] {
         let Some(text) = shelf::read(shelf, path, &mut problems) else { continue };
         for found in settings::read(path, &text, manner).problems {
@@ -93,6 +97,7 @@ fn shown(report: &Report, step: Option<Step>, program: &str) -> String {
         out.push('\n');
     }
     out.push_str(&format!("{}\n", verdict(report, step)));
+    // This is advice only: the user may run the step in spite of it.
     if let (Some(suggestion), Some(step)) = (&report.suggestion, step) {
         out.push_str(&format!("    {}\n", escaped(&suggestion.why)));
         out.push_str(&format!("    [1] run {} first: {}\n", suggestion.step, escaped(&suggestion.command)));
@@ -110,6 +115,7 @@ fn looked_at(looked: &LookedAt) -> String {
         );
     }
     let version = looked.version.as_deref().unwrap_or("of unknown version");
+    // Documents may be there without an installation, for instance in a clone.
     let bmad = match &looked.era {
         Some(era) => format!("BMAD {version} (era {era})"),
         None => "BMAD's documents, with no BMAD installed that is known".to_string(),
@@ -132,6 +138,7 @@ fn verdict(report: &Report, step: Option<Step>) -> String {
         number(of(Weight::Note), "note", "notes"),
     ];
     let about = step.map(|step| format!(" for {step}")).unwrap_or_default();
+    // Notes need no action, so a project with notes only is called clean.
     let clean = report.problems.iter().all(|problem| problem.weight == Weight::Note);
     let word = match (report.ready, step) {
         (true, None) if clean => "✓ nothing is wrong",

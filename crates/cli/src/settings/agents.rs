@@ -1,5 +1,5 @@
-//! Which agents take part. How each is driven is [`super::drivers`]' business, which of them does what
-//! [`super::selection`]'s, what of it would run something [`super::running`]'s.
+//! Chooses which agents take part. [`super::drivers`] resolves how each is driven, [`super::selection`] which of them does
+//! what, and [`super::trust_items`] what of it would run something.
 
 use std::path::Path;
 
@@ -37,23 +37,25 @@ fn defined(effective: &Effective) -> Vec<&str> {
     names
 }
 
-/// Those who take part, and those who stand behind them.
+/// The agents that take part, and their reserves.
 #[derive(Debug)]
 pub(super) struct Company {
     pub agents: Vec<AgentSpec>,
     pub reserves: Vec<AgentSpec>,
-    /// What of the settings is not used as it was perhaps meant.
+    /// Settings that are not used in the way that was perhaps meant.
     pub warnings: Vec<String>,
-    /// Who was chosen, where nobody was named.
+    /// Says which agent was chosen, if the user named none.
     pub chosen: Option<String>,
 }
 
+/// Chooses the agents of a run.
 pub(super) fn company(
     effective: &Effective,
     typed: &TypedSettings,
     wishes: &Wishes,
     root: &Path,
 ) -> Result<Company, Complaint> {
+    // Unknown names are reported together, before any single agent is built.
     if let Some(complaint) = read::complaint(&problems(effective, &typed.agents)) {
         return Err(complaint);
     }
@@ -64,6 +66,7 @@ pub(super) fn company(
         false => Used { names: named, chosen: None },
     };
     let named = |name: &str| agent(name, effective, wishes.paced, root);
+    // Agents that `agentConfig` names take part even if `agents.use` does not list them.
     let mut names = used.clone();
     for name in [selection.primaries(), selection.fallbacks()].concat() {
         if !names.contains(&name) {
@@ -75,6 +78,7 @@ pub(super) fn company(
     if let Some(complaint) = read::complaint(&problems) {
         return Err(complaint);
     }
+    // A chain of stronger agents is followed to its end; each of them is in reserve once.
     let mut reserves: Vec<AgentSpec> = Vec::new();
     for agent in &agents {
         let mut above = agent.stronger.clone();
@@ -90,13 +94,14 @@ pub(super) fn company(
     Ok(Company { agents, reserves, warnings, chosen })
 }
 
+/// The names of the agents that take part.
 struct Used {
     names: Vec<String>,
     chosen: Option<String>,
 }
 
-/// Who takes part where `agents.use` names nobody: the only one there is; else those that `agentConfig` names; else the first
-/// client that is there and signed in.
+/// The agents that take part if `agents.use` names none: the only one that is defined, or those that `agentConfig` names, or
+/// the first client that is installed and signed in.
 fn unnamed(
     effective: &Effective,
     selection: &Selection,
@@ -110,7 +115,8 @@ fn unnamed(
         (_, named) if !named.is_empty() => of(named),
         ([], _) => {
             let mut clients = wishes.clients.clone();
-            // By a keychain, say: that shows nowhere, and is asked for.
+            // A sign-in by keychain shows nowhere, so the clients are asked. This takes seconds and is done only if it is
+            // needed.
             if let Some(ask) = wishes.ask.filter(|_| !clients.iter().any(Present::is_ready)) {
                 ask(&mut clients);
             }
@@ -127,7 +133,7 @@ fn unnamed(
     }
 }
 
-/// Names that lead nowhere: under `use`, in `agentConfig`, and from one agent to a stronger one.
+/// Finds names that lead nowhere: under `use`, in `agentConfig`, and from an agent to a stronger one.
 pub(super) fn problems(effective: &Effective, choice: &AgentChoice) -> Vec<Problem> {
     let defined = defined(effective);
     let is_known = |name: &str| defined.contains(&name) || itself(name).is_some();
@@ -158,6 +164,7 @@ pub(super) fn problems(effective: &Effective, choice: &AgentChoice) -> Vec<Probl
         };
         problems.push(Problem::at(effective.origin(&path), format!("`{path}` is {what}"), Some(hint)));
     }
+    // A server without a command would make its client fail to start.
     for (path, _) in effective.values.iter().filter(|(path, _)| path.starts_with("mcp.")) {
         if list(effective, path).is_empty() {
             let hint = Some("write the program and its arguments, or remove the server".into());
@@ -167,7 +174,9 @@ pub(super) fn problems(effective: &Effective, choice: &AgentChoice) -> Vec<Probl
     problems
 }
 
+/// The hint for an agent that is not defined.
 fn define(name: &str, defined: &[&str]) -> String {
+    // Without any definition the name is probably a misspelt client.
     match (defined, nearest(name, &AGENT_CLIENT_IDS)) {
         ([], Some(near)) => format!("did you mean `{near}`?"),
         ([], None) => format!(
@@ -178,6 +187,7 @@ fn define(name: &str, defined: &[&str]) -> String {
     }
 }
 
+/// The hint that names the nearest known agent.
 fn meant(name: &str, known: &[&str]) -> String {
     match (nearest(name, known), known) {
         (Some(near), _) => format!("did you mean `{near}`?"),
@@ -186,7 +196,7 @@ fn meant(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The agents on the way from this one back to it. Told once, by the first of them.
+/// The agents on the way from this one back to itself. A circle is reported once, by the first of its names.
 fn circle<'a>(effective: &'a Effective, name: &'a str) -> Option<Vec<&'a str>> {
     let mut way = vec![name];
     let mut at = name;
@@ -194,7 +204,7 @@ fn circle<'a>(effective: &'a Effective, name: &'a str) -> Option<Vec<&'a str>> {
         if next == name {
             return way.iter().all(|other| name <= *other).then_some(way);
         }
-        // Somebody else's circle, which this agent only leads into.
+        // This agent only leads into a circle of others, which they report.
         if way.contains(&next) {
             return None;
         }
@@ -204,6 +214,7 @@ fn circle<'a>(effective: &'a Effective, name: &'a str) -> Option<Vec<&'a str>> {
     None
 }
 
+/// The error for several defined agents of which none is chosen.
 fn not_said(root: &Path, defined: &[&str]) -> Complaint {
     Complaint::usage(format!("it is not said which of the agents take part: {}", defined.join(", ")))
         .why("Nothing was started.")
@@ -213,7 +224,7 @@ fn not_said(root: &Path, defined: &[&str]) -> Complaint {
         ))
 }
 
-/// Nobody is named, and nobody is there who could be taken.
+/// The error if no agent is named and no client can be used.
 fn no_agent(root: &Path, clients: &[Present]) -> Complaint {
     let mut why = "Nothing was started. A review needs an agent.".to_string();
     for present in clients {
@@ -225,6 +236,7 @@ fn no_agent(root: &Path, clients: &[Present]) -> Complaint {
     }
     let mut complaint =
         Complaint::new(ENVIRONMENT, "no agent is set, and no client can be used as it is").why(why);
+    // Signing in is the shorter way if a client is already installed.
     if let Some(present) = clients.iter().find(|present| present.path.is_some()) {
         complaint = complaint.todo(format!("sign in: {}", present.client.agent.sign_in));
     } else if let Some(present) = clients.first() {
@@ -239,6 +251,7 @@ fn no_agent(root: &Path, clients: &[Present]) -> Complaint {
         .todo("or see it work without an agent: tribunal demo")
 }
 
+/// Builds an agent from its settings.
 fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<AgentSpec, Complaint> {
     let driver = driver(name, effective, paced)?;
     if let DriverSpec::Replay { script, .. } = &driver
@@ -249,7 +262,7 @@ fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<
             .why("Nothing was started.")
             .todo(format!("correct `script:` ({place})")));
     }
-    // One provider in two spellings is one voice.
+    // Two spellings of one provider count as one voice.
     let provider = text(effective, &format!("agents.{name}.provider")).unwrap_or_else(|| vendor(&driver));
     let stronger = text(effective, &format!("agents.{name}.stronger"));
     Ok(AgentSpec {
@@ -261,7 +274,7 @@ fn agent(name: &str, effective: &Effective, paced: bool, root: &Path) -> Result<
     })
 }
 
-/// Whose model a driver asks where nothing else is set; empty: nobody knows.
+/// The vendor whose model a driver asks by default; empty if it is unknown.
 fn vendor(driver: &DriverSpec) -> &'static str {
     let client = driver.client().and_then(|client| AgentClient::find(client.client.as_str()).ok());
     client.map_or("", |client| client.agent.vendor)

@@ -1,7 +1,7 @@
-//! How the value of a setting and the field that it fills become each other.
+//! Converts between the value of a setting and the field that it fills.
 //!
-//! A row of the table names a codec and a field: `field!(Seconds, run.tasks.fixer_timeout_ms)`. That a row's kind and its codec
-//! fit together is shown by a test over all rows.
+//! A row of the table names a codec and a field: `field!(Seconds, run.tasks.fixer_timeout_ms)`. A test over all rows shows
+//! that the kind of each row fits its codec.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -13,21 +13,21 @@ use tribunal_report::Mode;
 
 use super::{kind::Value, typed::TypedSettings};
 
-/// Access to the one field that a setting fills.
+/// Access to the field that a setting fills.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
-    /// None: the field is not set, it follows from something else.
+    /// Reads the field; `None` if it is not set and follows from something else.
     pub read: fn(&TypedSettings) -> Option<Value>,
     pub write: fn(&mut TypedSettings, &Value),
 }
 
-/// The field of [`TypedSettings`] with this path, through this codec.
+/// Makes the access to the field of [`TypedSettings`] with this path, through this codec.
 macro_rules! field {
     ($codec:ty, $($name:ident).+) => {
         $crate::settings::codec::Field {
             read: |all| <$codec as $crate::settings::codec::Codec<_>>::encode(&all.$($name).+),
             write: |all, value| {
-                // A value of another kind than the row's does not exist: files, variables and flags are read by that kind.
+                // Files, variables and flags are read by the row's kind, so a value of another kind does not occur.
                 if let Some(decoded) = <$codec as $crate::settings::codec::Codec<_>>::decode(value) {
                     all.$($name).+ = decoded;
                 }
@@ -37,27 +37,28 @@ macro_rules! field {
 }
 pub(super) use field;
 
+/// Converts values to fields and back.
 pub(super) trait Codec<T> {
     fn encode(field: &T) -> Option<Value>;
     fn decode(value: &Value) -> Option<T>;
 }
 
-/// The field is what is written.
+/// The field has the same unit as the value.
 pub(super) struct Plain;
-/// Seconds are written, milliseconds are kept.
+/// Seconds are written, milliseconds are stored.
 pub(super) struct Seconds;
 /// Hours are written.
 pub(super) struct Hours;
-/// One word of a list; the field is an enum that has the same words in JSON.
+/// One word of a list. The field is an enum whose JSON has the same words.
 pub(super) struct Word;
-/// The first of [`APPROVE`] is false, the second true.
+/// The first word of [`APPROVE`] is false, the second true.
 pub(super) struct Approve;
-/// The first of [`ON_LIMIT`] is false, the second true.
+/// The first word of [`ON_LIMIT`] is false, the second true.
 pub(super) struct OnLimit;
-/// None: not set.
+/// An optional field; `None` if it is not set.
 pub(super) struct Maybe<C>(C);
 
-/// The words of [`GUARD_PATHS`], in their order.
+/// The words of [`GUARD_PATHS`], in the order of the enum.
 pub(super) struct GuardPaths;
 
 pub(super) const GUARD_PATHS: &[&str; 3] = &["off", "project", "subject"];
@@ -94,6 +95,7 @@ impl Codec<u32> for Plain {
     }
 
     fn decode(value: &Value) -> Option<u32> {
+        // The row's range fits the field; a value beyond it leaves the default.
         whole(value)?.try_into().ok()
     }
 }
@@ -114,6 +116,7 @@ impl Codec<NonZeroUsize> for Plain {
     }
 
     fn decode(value: &Value) -> Option<NonZeroUsize> {
+        // Zero is outside the range of every such row.
         NonZeroUsize::new(whole(value)?.try_into().ok()?)
     }
 }
@@ -130,6 +133,7 @@ impl Codec<Tier> for Plain {
 
 impl Codec<Cost> for Plain {
     fn encode(field: &Cost) -> Option<Value> {
+        // Costs are stored in millionths, so the amounts that users write survive the conversion.
         Some(Value::Real(field.amount()))
     }
 
@@ -183,12 +187,14 @@ impl Codec<Mode> for Plain {
     }
 
     fn decode(value: &Value) -> Option<Mode> {
+        // Unknown words were refused when the value was read.
         Mode::parse(text(value)?)
     }
 }
 
 impl Codec<u64> for Seconds {
     fn encode(field: &u64) -> Option<Value> {
+        // Defaults are whole seconds, so nothing is lost here.
         Some(Value::Whole(field / 1000))
     }
 
@@ -209,6 +215,7 @@ impl Codec<Duration> for Hours {
 
 impl<T: Serialize + DeserializeOwned> Codec<T> for Word {
     fn encode(field: &T) -> Option<Value> {
+        // Only enums without data serialise to a string; others have no word.
         match serde_json::to_value(field) {
             Ok(Json::String(word)) => Some(Value::Text(word)),
             _ => None,
@@ -240,10 +247,12 @@ impl Codec<bool> for OnLimit {
     }
 }
 
+/// The bounds in the order of [`GUARD_PATHS`].
 const BOUNDS: [Bounds; 3] = [Bounds::Off, Bounds::Project, Bounds::Subject];
 
 impl Codec<Bounds> for GuardPaths {
     fn encode(field: &Bounds) -> Option<Value> {
+        // Both lists have the same order, which a test over all rows checks.
         let at = BOUNDS.iter().position(|bounds| bounds == field)?;
         Some(Value::Text(GUARD_PATHS[at].to_string()))
     }

@@ -1,20 +1,23 @@
-//! Slips that explain a wrong value: a percentage for a fraction, minutes for seconds, "unlimited".
+//! Explains common mistakes in values: a percentage for a fraction, minutes for seconds, "unlimited".
 
 use super::kind::{Kind, nearest_word, real, whole};
 
+/// Ways in which users ask for no limit.
 const UNLIMITED: [&str; 12] =
     ["infinite", "infinity", "inf", ".inf", "unlimited", "none", "never", "forever", "no", "off", "-1", "0"];
 
-/// What was probably meant, as a step to take.
+/// Suggests what was probably meant, as a step to take.
 pub(super) fn hint(kind: Kind, text: &str) -> Option<String> {
     let lower = text.to_lowercase();
     match kind {
+        // This comes first, since "-1" or "none" is not a slip in the unit.
         Kind::Whole { .. } | Kind::Seconds { .. } | Kind::Minutes | Kind::Cost
             if UNLIMITED.contains(&lower.as_str()) || lower.starts_with('-') =>
         {
             Some("nothing is ever unlimited: name a number".into())
         }
         Kind::Seconds { .. } => duration(kind, &lower, 1, "seconds")
+            // A number that is too large by exactly a factor was probably written in a smaller unit.
             .or_else(|| scaled(kind, &lower, 1000, "this looks like milliseconds; seconds are meant")),
         Kind::Minutes => duration(kind, &lower, 60, "minutes")
             .or_else(|| scaled(kind, &lower, 60, "this looks like seconds; minutes are meant")),
@@ -38,6 +41,7 @@ pub(super) fn hint(kind: Kind, text: &str) -> Option<String> {
     }
 }
 
+/// Suggests a whole percentage for `98%` or `0.98`.
 fn percentage(text: &str) -> Option<String> {
     if let Some(number) = text.strip_suffix('%').and_then(|number| whole(number.trim())) {
         return Some(format!("write it without the sign: {number}"));
@@ -46,7 +50,7 @@ fn percentage(text: &str) -> Option<String> {
     Some(format!("a percentage is meant, not a fraction: write {:.0}", fraction * 100.0))
 }
 
-/// `15m`, `2 h`, `90s` where a plain number is meant; `unit` is the number's unit in seconds.
+/// Suggests a plain number for `15m`, `2 h` or `90s`; `unit_seconds` is the length of the setting's unit.
 fn duration(kind: Kind, text: &str, unit: u64, name: &str) -> Option<String> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
     let seconds = match text.get(digits.len()..)?.trim() {
@@ -55,10 +59,12 @@ fn duration(kind: Kind, text: &str, unit: u64, name: &str) -> Option<String> {
         "h" | "hours" => 3600,
         _ => return None,
     };
+    // A suggestion outside the allowed range would only lead to the next error.
     let meant = digits.parse::<u64>().ok()?.checked_mul(seconds)? / unit;
     kind.range().contains(&meant).then(|| format!("{name} are meant, as a plain number: write {meant}"))
 }
 
+/// Suggests the number divided by `scale_factor`, if that is allowed.
 fn scaled(kind: Kind, text: &str, factor: u64, why: &str) -> Option<String> {
     let meant = whole(text).filter(|number| number % factor == 0)? / factor;
     kind.range().contains(&meant).then(|| format!("{why}: write {meant}"))

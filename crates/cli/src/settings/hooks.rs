@@ -1,7 +1,7 @@
-//! What hooks need to know of the settings, and nothing else: they are asked at every step of a session.
+//! The settings that hooks need, and nothing else: they are read at every step of a session.
 //!
-//! No agent is resolved and no other section is held against the table; a slip in one of them keeps no hook from its work. BMAD's
-//! file is not read: `hooks` in it are BMAD's own.
+//! No agent is resolved and no other section is checked against the table, so a mistake in another section does not stop a
+//! hook. BMAD's file is not read, because `hooks` in it belong to BMAD.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) fn hooks_of(root: &Path, given: &Given) -> Result<HookSettings, Compl
         let Some((name, text)) = path.map(|path| layers::text_of(&path)).transpose()?.flatten() else {
             continue;
         };
-        // Most files have no such section, and need not be parsed at all.
+        // Most files have no such section and need not be parsed at all.
         if !text.contains(SECTION) {
             continue;
         }
@@ -31,6 +31,7 @@ pub(crate) fn hooks_of(root: &Path, given: &Given) -> Result<HookSettings, Compl
         problems.append(&mut reading.problems);
         effective.take(layer, &name, reading);
     }
+    // Flags do not exist here: clients start hooks.
     for (name, text) in given.variables.iter().filter(|(name, _)| name.starts_with("TRIBUNAL_HOOKS__")) {
         layers::variable(&mut effective, name, text, &mut problems);
     }
@@ -59,7 +60,7 @@ mod tests {
         let said =
             |complaint: Complaint| complaint.to_string().replace(&folder.path().display().to_string(), "");
         let alone = hooks_of(&root, &given).map_err(said);
-        // Where both can be read, both say the same.
+        // If both can be read, they must agree.
         if let (Ok(alone), Ok(all)) = (&alone, layers::gather(&root, &given)) {
             assert_eq!(*alone, all.typed().hooks);
         }

@@ -1,6 +1,6 @@
-//! What the value of a setting may be, and what is said when it is not that.
+//! The kinds of values that settings have, and the errors for other values.
 //!
-//! Only the value is looked at here; which setting has which kind stands in [`super::table`].
+//! Only the value is checked here; [`super::table`] says which setting has which kind.
 
 use std::fmt;
 
@@ -12,44 +12,46 @@ use tribunal_bmad::yaml::{self, Form, Node};
 use super::nearest;
 use crate::context::quoted;
 
-/// A day: no task and no run is meant to be longer.
+/// The seconds of a day: no task and no run is meant to take longer.
 const DAY: u64 = 24 * 60 * 60;
 
+/// What the value of a setting may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     Whole {
         min: u64,
         max: u64,
     },
-    /// Whole seconds, at least so many, at most a day.
+    /// Whole seconds, at least this many and at most a day.
     Seconds {
         min: u64,
     },
-    /// Whole minutes, at most a day; kept as seconds.
+    /// Whole minutes, at most a day; stored as seconds.
     Minutes,
     /// 0 to 100.
     Percent,
     /// 0.0 to 1.0.
     Fraction,
-    /// Money: more than 0.
+    /// An amount of money, more than 0.
     Cost,
     Words(&'static [&'static str]),
-    /// 0 to 4, or `auto-suggest`, which leaves it to Tribunal.
+    /// 0 to 4, or `auto-suggest`, which leaves the choice to Tribunal.
     TierOrSuggested,
     Flag,
     Text,
     /// A name, or `false` for none.
     TextOrNo,
     List,
-    /// Command lines: a text for the shell, or a list of words that is none.
+    /// Command lines: a text for the shell, or a list of words that are passed on without one.
     Commands,
     ListOf(&'static [&'static str]),
-    /// One name where Tribunal keeps a list.
+    /// A single name for a setting that is a list.
     One,
-    /// Relative to the project's root; that it stays inside is looked at when it is used.
+    /// A directory, relative to the project's root. That it is inside the project is checked when it is used.
     Folder,
 }
 
+/// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Whole(u64),
@@ -59,7 +61,7 @@ pub(crate) enum Value {
     List(Vec<String>),
 }
 
-/// A value that is not allowed: what stands there, and the slip that may explain it.
+/// A value that is not allowed: what was written, and a hint about the likely mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slip {
     pub stands: String,
@@ -67,26 +69,29 @@ pub(crate) struct Slip {
 }
 
 impl Kind {
-    /// None: what stands there leaves it to Tribunal.
+    /// Reads a value from YAML. `None` if it leaves the choice to Tribunal.
     pub(super) fn read(self, node: &Node) -> Result<Option<Value>, Slip> {
         match (&node.form, self) {
             (Form::Scalar(text), _) => self.read_text(text),
             (Form::List(items), Kind::List | Kind::Commands | Kind::ListOf(_)) => {
                 self.read_list(items).map(Some)
             }
+            // A list for a single value is not reduced to its first item: the rest would be lost silently.
             (Form::List(_), _) => Err(slip("a list", None)),
             (Form::Map(_), _) => Err(slip("keys and values of its own", None)),
             (Form::Nothing, _) => Err(slip("nothing", Some("write a value, or remove the line".into()))),
         }
     }
 
-    /// The value of a variable or a flag. Text and names are taken as they are; lists are written `[a, b]`.
+    /// Reads the value of a variable or a flag. Text is taken literally; lists are written `[a, b]`.
     pub(super) fn read_given(self, text: &str) -> Result<Option<Value>, Slip> {
         let scalar = |text: &str| Node::of(Form::Scalar(text.to_string()));
         let node = match self {
             Kind::List | Kind::Commands | Kind::ListOf(_) if text.trim_start().starts_with('[') => {
+                // Broken brackets are kept as text, so that the error quotes what was typed.
                 yaml::parse(text).unwrap_or_else(|_| scalar(text))
             }
+            // One item needs no brackets here.
             Kind::List | Kind::Commands | Kind::ListOf(_) => Node::of(Form::List(vec![scalar(text)])),
             _ => scalar(text),
         };
@@ -106,6 +111,7 @@ impl Kind {
             Kind::Cost => real(text).filter(|number| *number > 0.0 && *number <= 1e6).map(Value::Real),
             Kind::Words(words) => word(text, words).map(Value::Text),
             Kind::Flag => flag(text).map(Value::Flag),
+            // `no` and `off` count as false as well, so an agent with such a name cannot be chosen here.
             Kind::TextOrNo if flag(text) == Some(false) => Some(Value::Flag(false)),
             Kind::Text | Kind::TextOrNo | Kind::Folder => some_text(text).map(Value::Text),
             Kind::One => some_text(text).map(|name| Value::List(vec![name])),
@@ -119,6 +125,7 @@ impl Kind {
         for item in items {
             let text = match (&item.form, self) {
                 (Form::Scalar(text), _) => text,
+                // A list of words becomes one line with quotes, because checks are stored as lines.
                 (Form::List(words), Kind::Commands) => &command_line(words)?,
                 _ => return Err(slip("a list with something in it that is no text", None)),
             };
@@ -141,7 +148,7 @@ impl Kind {
         }
     }
 
-    /// For people: what may stand there.
+    /// Describes the allowed values for users.
     pub fn allowed(self) -> String {
         let (min, max) = (self.range().start().to_string(), self.range().end().to_string());
         match self {
@@ -164,7 +171,7 @@ impl Kind {
         }
     }
 
-    /// The same for editors.
+    /// Describes the allowed values for editors.
     pub fn schema(self) -> Json {
         let (min, max) = (*self.range().start(), *self.range().end());
         match self {
@@ -188,7 +195,7 @@ impl Kind {
     }
 }
 
-/// Words as a command line that the shell takes for exactly these words.
+/// Joins words to a command line that a shell splits into exactly these words.
 fn command_line(words: &[Node]) -> Result<String, Slip> {
     let word = |node: &Node| match &node.form {
         Form::Scalar(text) => Ok(quoted(text)),
@@ -200,15 +207,18 @@ fn command_line(words: &[Node]) -> Result<String, Slip> {
     }
 }
 
+/// The error for a value.
 fn slip(stands: &str, hint: Option<String>) -> Slip {
     Slip { stands: stands.to_string(), hint }
 }
 
 pub(super) fn whole(text: &str) -> Option<u64> {
+    // Underscores may group digits, as in YAML 1.1 and in Rust.
     text.replace('_', "").parse().ok()
 }
 
 pub(super) fn real(text: &str) -> Option<f64> {
+    // YAML knows `.inf` and `.nan`, which no setting accepts.
     text.replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
@@ -220,7 +230,7 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// What is kept is the word of the list, whatever some call it.
+/// Matches a word of a list. Common synonyms are replaced by the word itself.
 fn word(text: &str, words: &[&str]) -> Option<String> {
     let text = match text {
         "quiet" => "silent",
@@ -230,6 +240,7 @@ fn word(text: &str, words: &[&str]) -> Option<String> {
 }
 
 fn some_text(text: &str) -> Option<String> {
+    // A null byte cannot be passed to a program.
     (!text.trim().is_empty() && !text.contains('\0')).then(|| text.to_string())
 }
 
@@ -249,10 +260,11 @@ impl Value {
     }
 }
 
-/// A value in the unit of its kind: minutes are kept as seconds.
+/// A value in the unit of its kind, since minutes are stored as seconds.
 pub(super) fn in_its_unit(kind: Kind, value: &Value) -> Json {
     match (kind, value) {
         (Kind::Minutes, Value::Whole(seconds)) if seconds % 60 == 0 => json!(seconds / 60),
+        // An alias in seconds may set a fraction of a minute.
         (Kind::Minutes, Value::Whole(seconds)) => json!(*seconds as f64 / 60.0),
         _ => value.json(),
     }

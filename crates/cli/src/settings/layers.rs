@@ -1,4 +1,4 @@
-//! Where settings come from, in the order in which they win: the built-in ones, the user's file, BMAD's file, the project's
+//! The layers of settings, in the order in which they win: built-in defaults, the user's file, BMAD's file, the project's
 //! file, the environment, flags. Every value keeps its origin.
 
 use std::{
@@ -19,15 +19,15 @@ use super::{
 };
 use crate::complaint::Complaint;
 
-/// The file's name in a project's root.
+/// The name of the settings file in a project's root.
 pub(crate) const FILE: &str = "tribunal.yaml";
 
-/// What the program was given beside the project; see `context`.
+/// The sources besides the project; see `context`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
     /// The user's own file, whether it exists or not.
     pub user_file: Option<PathBuf>,
-    /// Variables whose names begin with [`PREFIX`].
+    /// Variables whose names begin with [`VARIABLE_PREFIX`].
     pub variables: Vec<(String, String)>,
     pub flags: Vec<Flag>,
 }
@@ -35,21 +35,23 @@ pub(crate) struct Given {
 /// One setting from the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Flag {
-    /// As it was typed, for instance `--tier`.
+    /// The flag as it was typed, for instance `--tier`.
     pub name: String,
     pub path: String,
     pub text: String,
 }
 
+/// The prefix of variables that are settings.
 pub(crate) const PREFIX: &str = "TRIBUNAL_";
 
+/// A value and where it came from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Setting {
     pub value: Value,
     pub origin: Origin,
 }
 
-/// What all layers come to.
+/// The result of all layers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effective {
     pub values: BTreeMap<String, Setting>,
@@ -58,6 +60,7 @@ pub(crate) struct Effective {
 }
 
 impl Effective {
+    /// The built-in defaults.
     pub fn defaults() -> Effective {
         let mut effective = Effective::default();
         let origin = || Origin { layer: Layer::Default, name: String::new(), line: None };
@@ -70,7 +73,7 @@ impl Effective {
         effective
     }
 
-    /// Every value in the field that its setting fills. What nobody set is as it is by default.
+    /// Every value in the field that its setting fills. Fields of unset settings keep their defaults.
     pub fn typed(&self) -> TypedSettings {
         let mut typed = TypedSettings::default();
         for row in table::rows() {
@@ -81,10 +84,12 @@ impl Effective {
         typed
     }
 
+    /// Adds the settings of a file; they replace those of weaker layers.
     pub(super) fn take(&mut self, layer: Layer, file: &str, reading: Reading) {
-        // Whoever defines an agent anew means all of it, not a mixture with somebody else's of the same name.
+        // A layer that defines an agent defines all of it: keys of another definition with the same name must not mix in.
         let agents: Vec<String> =
             reading.found.iter().filter_map(|found| agent_prefix(&found.path)).collect();
+        // The old keys go before the new ones come, in one step for all agents of the file.
         self.values.retain(|path, _| !agents.iter().any(|agent| path.starts_with(agent)));
         for found in reading.found {
             let origin = Origin { layer, name: file.to_string(), line: Some(found.line) };
@@ -101,6 +106,7 @@ impl Effective {
     }
 }
 
+/// The text at a path, if it is set to one.
 pub(super) fn text<'a>(effective: &'a Effective, path: &str) -> Option<&'a str> {
     match effective.get(path) {
         Some(Value::Text(text)) => Some(text),
@@ -108,6 +114,7 @@ pub(super) fn text<'a>(effective: &'a Effective, path: &str) -> Option<&'a str> 
     }
 }
 
+/// The list at a path; empty if it is not set.
 pub(super) fn list(effective: &Effective, path: &str) -> Vec<String> {
     match effective.get(path) {
         Some(Value::List(list)) => list.clone(),
@@ -115,48 +122,52 @@ pub(super) fn list(effective: &Effective, path: &str) -> Vec<String> {
     }
 }
 
-/// Where a setting was set, for people.
+/// Describes where a setting was set.
 pub(super) fn place(effective: &Effective, path: &str) -> String {
     effective.origin(path).map_or_else(|| "the settings".to_string(), ToString::to_string)
 }
 
-/// `agents.mine.` of `agents.mine.argv`.
+/// The prefix of an agent's settings: `agents.mine.` for `agents.mine.argv`.
 fn agent_prefix(path: &str) -> Option<String> {
     let (name, _) = path.strip_prefix("agents.")?.split_once('.')?;
     Some(format!("agents.{name}."))
 }
 
-/// Folds all layers. All problems of all of them are one complaint.
+/// Folds all layers. All problems of all of them become one error.
 pub(crate) fn gather(root: &Path, given: &Given) -> Result<Effective, Complaint> {
     fold(Some(root), given)
 }
 
-/// One text alone, as if it were the project's file.
+/// The settings of one text alone, as if it were the project's file.
 pub(super) fn of_text(name: &str, text: &str) -> Effective {
     let mut effective = Effective::default();
     effective.take(Layer::Project, name, read::read(name, text, Manner::Strict));
     effective
 }
 
-/// Only what the person set, outside any project.
+/// Only what the user set outside any project.
 pub(crate) fn of_the_person(given: &Given) -> Result<Effective, Complaint> {
     fold(None, given)
 }
 
+/// Folds the layers, with the project's files if there is a root.
 fn fold(root: Option<&Path>, given: &Given) -> Result<Effective, Complaint> {
     let mut effective = Effective::defaults();
     let mut problems = Vec::new();
+    // The order of this list is the order in which the layers win.
     let files = [
         (Layer::User, given.user_file.clone(), Manner::Strict),
         (Layer::Bmad, root.map(|root| root.join(CONFIG_PATH)), Manner::Lenient),
         (Layer::Project, root.map(|root| root.join(FILE)), Manner::Strict),
     ];
     for (layer, path, manner) in files {
+        // A missing file is an empty layer.
         let Some((name, text)) = path.map(|path| text_of(&path)).transpose()?.flatten() else { continue };
         let mut reading = read::read(&name, &text, manner);
         problems.append(&mut reading.problems);
         effective.bmad |= layer == Layer::Bmad;
         effective.take(layer, &name, reading);
+        // Problems are collected, not returned at once: the user wants to see all of them.
     }
     for (name, text) in &given.variables {
         variable(&mut effective, name, text, &mut problems);
@@ -170,6 +181,7 @@ fn fold(root: Option<&Path>, given: &Given) -> Result<Effective, Complaint> {
     }
 }
 
+/// Reads a settings file. `None` if it does not exist.
 pub(super) fn text_of(path: &Path) -> Result<Option<(String, String)>, Complaint> {
     let name = path.display().to_string();
     let odd = |what: &str| {
@@ -177,7 +189,7 @@ pub(super) fn text_of(path: &Path) -> Result<Option<(String, String)>, Complaint
             .why("Nothing was started.")
             .todo("make it a readable UTF-8 file, or remove it")
     };
-    // A pipe would be waited for without end; a link to nothing was meant to be something.
+    // Reading a pipe would never end, and a dangling link was meant to lead somewhere.
     match (fs::metadata(path), fs::symlink_metadata(path)) {
         (Ok(meta), _) if !meta.is_file() => return Err(odd("is not a file")),
         (Err(_), Ok(_)) => return Err(odd("is a link that leads nowhere")),
@@ -194,10 +206,11 @@ pub(super) fn text_of(path: &Path) -> Result<Option<(String, String)>, Complaint
     }
 }
 
-/// `TRIBUNAL_LIMITS__MAX_COST` is `limits.max_cost`. A name without `__` that is no setting belongs to somebody else.
+/// Applies a variable: `TRIBUNAL_LIMITS__MAX_COST` is `limits.max_cost`. A name without `__` that is no setting is ignored.
 pub(super) fn variable(effective: &mut Effective, name: &str, text: &str, problems: &mut Vec<Problem>) {
     let Some(rest) = name.strip_prefix(PREFIX) else { return };
     let said = rest.to_lowercase().replace("__", ".");
+    // Names of variables are upper case, so paths with capitals are compared without case.
     let known = table::rows().find(|row| row.path.to_lowercase() == said).map(|row| row.path.to_string());
     let path = known.or_else(|| table::at(&said).map(|_| said.clone()));
     match path {
@@ -205,6 +218,7 @@ pub(super) fn variable(effective: &mut Effective, name: &str, text: &str, proble
             let origin = Origin { layer: Layer::Environment, name: name.to_string(), line: None };
             put(effective, &path, text, origin, problems);
         }
+        // Other programs may use the prefix, too; only a double underscore shows that a setting is meant.
         None if !rest.contains("__") => {}
         None => {
             let variables: Vec<String> = table::rows()
@@ -224,11 +238,12 @@ pub(super) fn variable(effective: &mut Effective, name: &str, text: &str, proble
     }
 }
 
-/// How a setting is called in the environment.
+/// The name of a setting's variable.
 pub(crate) fn variable_for(path: &str) -> String {
     format!("{PREFIX}{}", path.to_uppercase().replace('.', "__"))
 }
 
+/// Applies a flag.
 fn set(effective: &mut Effective, flag: &Flag, problems: &mut Vec<Problem>) {
     let origin = Origin { layer: Layer::Flags, name: flag.name.clone(), line: None };
     if table::at(&flag.path).is_some() {
@@ -237,16 +252,19 @@ fn set(effective: &mut Effective, flag: &Flag, problems: &mut Vec<Problem>) {
     let paths: Vec<&str> = table::rows().map(|row| row.path).filter(|path| !path.contains(NAME)).collect();
     let (above, key) = flag.path.rsplit_once('.').unwrap_or(("", &flag.path));
     let (what, hint) = read::unknown(above, key);
+    // The whole path is compared first; the key alone may exist in several sections.
     let near = nearest(&flag.path, &paths).map(|near| format!("did you mean `{near}`?"));
     problems.push(Problem { place: flag.name.clone(), line: None, what, stands: None, hint: near.or(hint) });
 }
 
+/// Applies the text of a variable or a flag.
 fn put(effective: &mut Effective, path: &str, text: &str, origin: Origin, problems: &mut Vec<Problem>) {
     let Some((spelling, canonical)) = table::at(path) else { return };
     match spelling.kind.read_given(text) {
         Ok(Some(value)) => {
             effective.values.insert(canonical, Setting { value, origin });
         }
+        // The text leaves the choice to Tribunal, as `auto-suggest` does.
         Ok(None) => {}
         Err(slip) => problems.push(Problem {
             place: origin.name,

@@ -1,11 +1,11 @@
-//! Settings: what people wrote, in which layer, and what it means for one run.
+//! Settings: what the user wrote, in which layer, and what it means for one run.
 //!
-//! [`table`] knows every setting, and which field of [`typed`] it fills; the field has the default, and [`codec`] turns the one
-//! into the other. `tribunal_bmad::yaml` reads YAML with its lines; [`read`] holds a file against the table; [`layers`] folds
-//! files, environment and flags; [`resolve`], [`agents`], [`drivers`], [`selection`] and [`roster`] make a run's settings of it;
-//! [`show`] and [`schema`] explain it to people and to editors; [`hooks`] is the part that hooks need, and quick.
-//! Unknown keys are refused with the line and the nearest known key. A run is pinned to what comes out here: editing a file does
-//! not change a run that has started. Which commands may run at all is not decided here, see `trust`.
+//! [`table`] knows every setting and which field of [`typed`] it fills; the field has the default, and [`codec`] converts
+//! between the two. `tribunal_bmad::yaml` reads YAML with its lines; [`file_reader`] checks a file against the table;
+//! [`layers`] folds files, environment and flags; [`resolve`], [`agents`], [`drivers`], [`selection`] and [`roster`] turn the
+//! result into a run's settings; [`show`] and [`schema`] explain them to users and to editors; [`hooks`] is the part that
+//! hooks need, and quick. Unknown keys are refused with the line and the nearest known key. A run is pinned to the result:
+//! editing a file does not change a run that has started. Which commands may run at all is decided elsewhere, see `trust`.
 
 mod agents;
 mod codec;
@@ -40,9 +40,10 @@ pub(crate) use show::{Document, draw, draw_file, draw_survey, written_default};
 pub(crate) use typed::{HookSettings, Share};
 pub(crate) use wishes::Wishes;
 
-/// The known name nearest to what was typed, if it is near enough to be a slip.
+/// Finds the known name that is nearest to what was typed, if it is near enough to be a typo.
 pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let typed = typed.to_lowercase();
+    // Jaro-Winkler favours a common beginning, which is where typed names are mostly right.
     let scored = known.iter().map(|name| (strsim::jaro_winkler(&typed, &name.to_lowercase()), *name));
     scored.filter(|(score, _)| *score >= 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }

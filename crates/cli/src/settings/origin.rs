@@ -1,4 +1,4 @@
-//! Where a value came from: the layer that set it, and the file, variable or flag.
+//! Where a value came from: its layer, and the file, variable or flag.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// Whether it came with the project, that is from somebody who is perhaps not the person who runs it.
+    /// Returns whether the layer came with the project, so that its author may not be the user who runs it.
     pub fn is_the_project_s(self) -> bool {
         matches!(self, Layer::Bmad | Layer::Project)
     }

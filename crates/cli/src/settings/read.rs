@@ -1,4 +1,4 @@
-//! A file against the table: what it sets, and all that is wrong with it, at once.
+//! Checks a file against the table: what it sets, and everything that is wrong with it, at once.
 
 use tribunal_bmad::yaml::{self, Entry, Form, Node};
 
@@ -15,43 +15,44 @@ use crate::complaint::Complaint;
 pub(crate) struct Found {
     /// The canonical path.
     pub path: String,
-    /// As it was written.
+    /// The path as it was written.
     pub spelling: String,
     pub value: Value,
     pub line: usize,
     weak: bool,
 }
 
-/// Something wrong, and where.
+/// A problem and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// A file with its line, a variable or a flag.
     pub place: String,
     pub line: Option<usize>,
     pub what: String,
-    /// The line as it stands there.
+    /// The line of the file, as written.
     pub stands: Option<String>,
     pub hint: Option<String>,
 }
 
+/// The result of reading a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     pub found: Vec<Found>,
     pub problems: Vec<Problem>,
-    /// Keys that are somebody else's and were left alone.
+    /// Keys of other programs, which were left alone.
     pub foreign: usize,
 }
 
-/// Whose file it is.
+/// How strictly a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Ours: a key that nobody knows is refused.
+    /// A file of ours: unknown keys are refused.
     Strict,
-    /// BMAD's: only [`PASTED`] is looked at, and unknown keys are BMAD's own.
+    /// BMAD's file: only [`BMAD_SECTIONS`] are read, and unknown keys belong to BMAD.
     Lenient,
 }
 
-/// What is looked at in BMAD's file. Nothing in it can run a command.
+/// The keys that are read in BMAD's file. None of them can run a command.
 const PASTED: [&str; 11] = [
     "output_folder",
     "limits",
@@ -66,18 +67,19 @@ const PASTED: [&str; 11] = [
     "agentConfig",
 ];
 
-/// Sections that are nobody else's, in whatever file: a slip in them must not go unnoticed.
+/// Returns whether a section is only ours, in any file: a typo in it must be reported.
 fn is_ours(section: &str) -> bool {
     let section = section.strip_prefix("automation.").unwrap_or(section);
     let first = section.split('.').next().unwrap_or_default();
     ["limits", "tasks", "progress", "review_loop", "agentConfig"].contains(&first)
 }
 
+/// Reads the settings of a file.
 pub(crate) fn read(file: &str, text: &str, manner: Manner) -> Reading {
     read_part(file, text, manner, None)
 }
 
-/// One section of a file of ours, whatever is wrong with the others.
+/// Reads one section of a file of ours and ignores problems in the others.
 pub(super) fn read_section(file: &str, text: &str, section: &str) -> Reading {
     read_part(file, text, Manner::Strict, Some(section))
 }
@@ -88,10 +90,12 @@ fn read_part(file: &str, text: &str, manner: Manner, only: Option<&str>) -> Read
         Ok(root) => reader.top(&root, only),
         Err(broken) => reader.broken(&broken),
     }
+    // Two spellings of one setting can only be compared after the whole file is read.
     reader.disagreements();
     reader.reading
 }
 
+/// Reads one file and collects settings and problems.
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
@@ -100,6 +104,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Reads the top level of the file.
     fn top(&mut self, root: &Node, only: Option<&str>) {
         match &root.form {
             Form::Map(entries) => {
@@ -122,6 +127,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads one key: a setting, a section, or neither.
     fn entry(&mut self, above: &str, entry: &Entry) {
         let path = if above.is_empty() { entry.key.clone() } else { format!("{above}.{}", entry.key) };
         if let Some((spelling, canonical)) = table::at(&path) {
@@ -131,16 +137,19 @@ impl Reader<'_> {
         } else if self.manner == Manner::Lenient && !is_ours(above) {
             self.reading.foreign += 1;
         } else {
+            // Even in BMAD's file an unknown key inside our own sections is a typo.
             let (what, hint) = unknown(above, &entry.key);
             self.problem(entry.line, what, hint);
         }
     }
 
+    /// Reads the keys of a section.
     fn section(&mut self, path: &str, entry: &Entry) {
         match &entry.value.form {
             Form::Map(entries) => entries.iter().for_each(|entry| self.entry(path, entry)),
-            // A heading whose lines are all commented out.
+            // All lines below the heading are commented out.
             Form::Nothing => {}
+            // BMAD may use the same word for a value of its own.
             _ if self.manner == Manner::Lenient => self.reading.foreign += 1,
             Form::Scalar(_) | Form::List(_) => {
                 let first = table::keys_below(path).first().copied().unwrap_or_default();
@@ -154,12 +163,15 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads the value of a setting.
     fn value(&mut self, path: &str, entry: &Entry, spelling: Spelling, canonical: String) {
         let kind = spelling.kind;
+        // A key without a value in BMAD's file sets nothing and is no mistake.
         if self.manner == Manner::Lenient && entry.value.form == Form::Nothing {
             return;
         }
         match kind.read(&entry.value) {
+            // The value leaves the choice to Tribunal, so nothing is set.
             Ok(None) => {}
             Ok(Some(value)) => self.reading.found.push(Found {
                 path: canonical,
@@ -175,7 +187,9 @@ impl Reader<'_> {
         }
     }
 
+    /// Reports that the file is not YAML.
     fn broken(&mut self, broken: &yaml::Broken) {
+        // The parser names the line where it gave up; a stray indentation above it is usually the cause.
         let (line, hint) = match stray_indent(self.text) {
             Some((line, hint)) => (Some(line), Some(hint)),
             None => (broken.line, None),
@@ -190,7 +204,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One setting under two spellings with two values: nobody can know which was meant.
+    /// Reports one setting under two spellings with two values, since it is unclear which one was meant.
     fn disagreements(&mut self) {
         let mut kept: Vec<Found> = Vec::new();
         for found in std::mem::take(&mut self.reading.found) {
@@ -199,6 +213,7 @@ impl Reader<'_> {
                 continue;
             };
             match (earlier.weak, found.weak) {
+                // A weak spelling gives way in either order.
                 (true, false) => *earlier = found,
                 (false, true) => {}
                 _ if earlier.value == found.value => {}
@@ -214,6 +229,7 @@ impl Reader<'_> {
         self.reading.found = kept;
     }
 
+    /// Adds a problem with its line.
     fn problem(&mut self, line: usize, what: String, hint: Option<String>) {
         let stands = line.checked_sub(1).and_then(|index| self.text.lines().nth(index));
         let stands = stands.map(|line| line.trim().to_string()).filter(|line| !line.is_empty());
@@ -222,9 +238,10 @@ impl Reader<'_> {
     }
 }
 
-/// What is wrong with a key that nobody knows, and what was probably meant.
+/// Describes what is wrong with an unknown key, and what was probably meant.
 pub(super) fn unknown(above: &str, key: &str) -> (String, Option<String>) {
     let here = table::keys_below(above);
+    // A known key in the wrong section is more likely than a typo.
     if let Some(home) = home_of(above, key) {
         return (format!("`{key}` belongs under `{home}:`"), Some(format!("move it under `{home}:`")));
     }
@@ -234,13 +251,15 @@ pub(super) fn unknown(above: &str, key: &str) -> (String, Option<String>) {
     };
     let hint = nearest(key, &here).map(|near| format!("did you mean `{near}`?"));
     let known = || format!("known here: {}", here.join(", "));
+    // At the top level the list of known keys would be too long to help.
     (what, hint.or_else(|| (!above.is_empty()).then(known)))
 }
 
-/// The one place where this key is at home, if it is not here.
+/// Finds the only section in which this key is known, if it is not this one.
 fn home_of(above: &str, key: &str) -> Option<&'static str> {
     let mut homes: Vec<&'static str> = Vec::new();
     for row in table::rows().filter(|row| !row.path.contains(NAME)) {
+        // Sections have keys, too: `subagents` belongs under `review_loop`.
         let sections = row.path.match_indices('.').map(|(end, _)| &row.path[..end]);
         for whole in sections.chain([row.path]) {
             if let Some((home, last)) = whole.rsplit_once('.')
@@ -258,7 +277,7 @@ fn home_of(above: &str, key: &str) -> Option<&'static str> {
     }
 }
 
-/// A block that was copied with its indentation from under a parent, and pasted under none.
+/// Finds a block that was pasted with its original indentation, but without the key above it.
 fn stray_indent(text: &str) -> Option<(usize, String)> {
     let mut above: Option<&str> = None;
     for (index, line) in text.lines().enumerate() {
@@ -268,17 +287,19 @@ fn stray_indent(text: &str) -> Option<(usize, String)> {
         }
         let indent = line.len() - line.trim_start().len();
         let key = content.split(':').next().unwrap_or_default();
+        // Indentation is wrong only below a line that opens nothing.
         let stray = above.is_some_and(|above| !above.starts_with(' ') && !above.trim_end().ends_with(':'));
         if indent > 0 && stray && table::keys_below("").contains(&key) {
             let hint = format!("take {indent} blanks away before `{key}:` and every line of its block");
             return Some((index + 1, hint));
         }
+        // Comments are cut off, or a line `tier: 2  # low:` would seem to open a section.
         above = Some(line.split(" #").next().unwrap_or(line));
     }
     None
 }
 
-/// All problems in one message: the first in full, the others below it.
+/// Combines all problems in one error: the first one in full, the others below it.
 pub(crate) fn complaint(problems: &[Problem]) -> Option<Complaint> {
     let (first, others) = problems.split_first()?;
     let mut why = String::new();
@@ -305,7 +326,7 @@ pub(crate) fn complaint(problems: &[Problem]) -> Option<Complaint> {
 }
 
 impl Problem {
-    /// Something that is wrong only when all layers are seen together.
+    /// A problem that shows only when all layers are seen together.
     pub(super) fn at(origin: Option<&Origin>, what: String, hint: Option<String>) -> Problem {
         let line = origin.and_then(|origin| origin.line);
         let name = origin.map_or("the settings", |origin| origin.name.as_str());

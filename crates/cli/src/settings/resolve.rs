@@ -1,4 +1,4 @@
-//! What all layers and the project come to for one run.
+//! Resolves all layers and the project into the settings of one run.
 
 use std::path::{Component, Path};
 
@@ -22,19 +22,19 @@ use crate::{complaint::Complaint, trust_item::Item};
 pub(crate) struct Resolved {
     /// What the run is pinned to.
     pub settings: Settings,
-    /// How much is shown; not pinned, every life of a run may show as much as it likes.
+    /// How much is shown; not pinned, since every start of a run may show as much as it likes.
     pub progress: Mode,
-    /// Of the command, not of the run: not pinned either.
+    /// Limits of the command; not pinned either.
     pub share: Share,
-    /// What would run, and came with the project.
+    /// Items that would run something and came with the project.
     pub items: Vec<Item>,
-    /// What a person should know before it starts.
+    /// What the user should know before the run starts.
     pub warnings: Vec<String>,
-    /// The same, where nothing is amiss.
+    /// Information for the user that is not a problem.
     pub notes: Vec<String>,
 }
 
-/// What the settings come to beside their values.
+/// What the settings lead to, besides their values.
 #[derive(Debug)]
 pub(crate) struct Survey {
     /// Why no review would start with them.
@@ -42,7 +42,7 @@ pub(crate) struct Survey {
     pub roster: Roster,
 }
 
-/// For those who only want to see.
+/// Surveys the settings for commands that only show them.
 pub(crate) fn survey(root: &Path, effective: &Effective) -> Survey {
     let typed = effective.typed();
     Survey { problems: problems(effective, &typed.agents), roster: roster(root, &typed) }
@@ -52,6 +52,7 @@ fn roster(root: &Path, typed: &TypedSettings) -> Roster {
     roster::of_project(root, typed.run.tasks.plans.min_agents)
 }
 
+/// Resolves the settings for a review of `subject`.
 pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<Resolved, Complaint> {
     let effective = layers::gather(root, &wishes.given)?;
     let typed = effective.typed();
@@ -59,19 +60,20 @@ pub(crate) fn resolve(root: &Path, subject: Subject, wishes: &Wishes) -> Result<
     let Roster { personas, warning } = roster(root, &typed);
     let reviews = reviews(&effective, &typed.folders)?;
     let TypedSettings { run: mut settings, share, progress, .. } = typed;
-    // What the rows could not know: it depends on the project, or is checked against it.
+    // The rows of the table cannot fill these fields: they depend on the project or are checked against it.
     settings.subject = subject;
     settings.agents = agents;
     settings.reserves = reserves;
     settings.reviews = reviews;
     settings.tasks.plans.roster = personas;
     settings.tasks.writing.seeds = seeds(&effective, &settings.tasks.writing.seeds)?;
+    // Items are collected last, because they depend on the agents that were chosen.
     let items = items(&effective, &settings);
     warnings.extend(warning);
     Ok(Resolved { settings, progress, share, items, warnings, notes: chosen.into_iter().collect() })
 }
 
-/// `reviews_folder`, else `{output_folder}/reviews`; the output folder is BMAD's, or `.tribunal` where there is no BMAD.
+/// The directory of trackers: `reviews_folder`, or `{output_folder}/reviews`. The output directory is BMAD's, or `.tribunal`.
 fn reviews(effective: &Effective, folders: &Folders) -> Result<String, Complaint> {
     let output = match &folders.output {
         Some(said) => inside(effective, "output_folder", said)?,
@@ -86,11 +88,12 @@ fn reviews(effective: &Effective, folders: &Folders) -> Result<String, Complaint
 
 const SEED: &str = "copies.seed";
 
-/// What copies get beside what git would track. It need not be there yet: a copy takes what there is.
+/// The ignored files that agents need in their workspaces. They need not exist yet: a workspace takes what is there.
 fn seeds(effective: &Effective, written: &[String]) -> Result<Vec<String>, Complaint> {
     let mut seeds: Vec<String> = Vec::new();
     for said in written {
         let seed = inside(effective, SEED, said)?;
+        // The history and our journal must never be copied to where an agent can write them.
         let own = seed.split('/').next().is_some_and(|first| first == ".git" || first == ".tribunal");
         if own {
             return Err(Complaint::usage(format!(
@@ -100,6 +103,7 @@ fn seeds(effective: &Effective, written: &[String]) -> Result<Vec<String>, Compl
             .why("It holds what keeps the project's history. Nothing was started.")
             .todo("take it out of the list"));
         }
+        // Different spellings may lead to the same path.
         if !seeds.contains(&seed) {
             seeds.push(seed);
         }
@@ -107,9 +111,10 @@ fn seeds(effective: &Effective, written: &[String]) -> Result<Vec<String>, Compl
     Ok(seeds)
 }
 
-/// A path below the project's root, or why not.
+/// Returns a path below the project's root, or the error that says why it is not one.
 fn inside(effective: &Effective, path: &str, said: &str) -> Result<String, Complaint> {
     let folder = folder(said);
+    // Any `..`, drive or absolute part is refused, even if it would lead back into the project.
     let inside = Path::new(folder).components().all(|part| matches!(part, Component::Normal(_)));
     if inside && !folder.is_empty() && !folder.contains('{') {
         return Ok(folder.to_string());

@@ -1,8 +1,8 @@
-//! The project's own personas, from the list of agents that BMAD's installer wrote, or from the settings that late eras keep
-//! them in.
+//! The project's own personas, from the list of agents that BMAD's installer wrote, or from the settings in which late eras
+//! keep them.
 //!
-//! What cannot be used is a warning and never keeps a review from starting: there are built-in personas. The file is not
-//! followed out of the project.
+//! A roster that cannot be used is a warning and never stops a review, because there are built-in personas. Links out of the
+//! project are not followed.
 
 use std::{fs, io, path::Path};
 
@@ -10,18 +10,18 @@ use tribunal_bmad::{ROSTER_PATH, roster, roster::of_layers};
 use tribunal_core::plan::{LEAST, Persona};
 use tribunal_runner::Project;
 
-/// Real ones have some 30 KB.
+/// The maximum size of a roster; real ones have about 30 KB.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// Who may take part in a party.
+/// The personas that may take part in a party.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Roster {
-    /// Empty: the built-in ones.
+    /// The personas; empty if the built-in ones are used.
     pub personas: Vec<Persona>,
     pub warning: Option<String>,
 }
 
-/// `least`: how many personas a party has at least. A roster with fewer is no roster.
+/// Reads the project's roster. A roster with fewer than `min_personas` is not used.
 pub(super) fn of_project(root: &Path, least: u32) -> Roster {
     let ours = "parties use the built-in personas";
     let (path, found) = match found(root) {
@@ -33,13 +33,15 @@ pub(super) fn of_project(root: &Path, least: u32) -> Roster {
     };
     let warned = |what: &str, then: &str| Some(format!("{path} {what}; {then}"));
     let tribunal_bmad::Roster { personas, remarks, .. } = found;
+    // The caller may ask for fewer than a party can be held with.
     let needed = LEAST.max(least as usize);
     if personas.len() >= needed {
         let warning = warned(&remarks.join(" and "), "the others take part").filter(|_| !remarks.is_empty());
         return Roster { personas, warning };
     }
     let warning = match personas.len() {
-        // An installation of BMAD's core alone has nobody but its master.
+        // An installation of BMAD's core alone lists only its master, which is no persona. That is normal and not worth a
+        // warning.
         0 if remarks.is_empty() => None,
         0 => warned(&remarks.join(" and "), ours),
         few => warned(&format!("has {few} personas and a party needs {needed}"), ours),
@@ -55,10 +57,12 @@ const LAYERS: [&str; 4] = [
     "_bmad/custom/config.user.toml",
 ];
 
-/// A roster and the file it is from; or the file that could not be read, and why.
+/// A roster with its file; or the file that could not be read, and why.
 type Found = Result<Option<(&'static str, tribunal_bmad::Roster)>, (&'static str, String)>;
 
+/// Finds the roster in the installer's list, or in the settings of late eras.
 fn found(root: &Path) -> Found {
+    // The installer's list wins if a project has both.
     if let Some(text) = text(root, ROSTER_PATH).map_err(|what| (ROSTER_PATH, what))? {
         return Ok(Some((ROSTER_PATH, roster(&text))));
     }
@@ -69,9 +73,11 @@ fn found(root: &Path) -> Found {
     Ok(of_layers(&texts).map(|roster| (LAYERS[0], roster)))
 }
 
+/// Reads a file of the project, if it exists and is inside the project.
 fn text(root: &Path, path: &str) -> Result<Option<String>, String> {
     let path = root.join(path);
     match fs::symlink_metadata(&path) {
+        // A file where a directory is expected means that there is no roster, either.
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
@@ -82,7 +88,7 @@ fn text(root: &Path, path: &str) -> Result<Option<String>, String> {
         return Err(format!("leads out of the project, to {}", there.display()));
     }
     match fs::metadata(&path) {
-        // A pipe would be waited for without end.
+        // Reading a pipe would never end.
         Ok(meta) if !meta.is_file() => Err("is not a file".into()),
         Ok(meta) if meta.len() > MOST_BYTES => Err("is larger than 1 MB".into()),
         Ok(_) => fs::read_to_string(&path).map(Some).map_err(|cause| format!("cannot be read: {cause}")),

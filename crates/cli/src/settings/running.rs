@@ -1,6 +1,6 @@
-//! What of the settings would run something, or let a client do more than it does by itself, and where it came from.
+//! Finds what in the settings would run something or give a client more rights, and where it came from.
 //!
-//! Whether it may is decided in `trust`.
+//! `trust` decides whether it may.
 
 use tribunal_core::{ids::Hash, settings::Settings};
 
@@ -11,11 +11,12 @@ use super::{
 };
 use crate::trust_item::{Item, Licence};
 
-/// What of a run's settings would run a command and came with the project.
+/// The items of a run's settings that would run a command and came with the project.
 pub(super) fn items(effective: &Effective, settings: &Settings) -> Vec<Item> {
     let from_project =
         |path: &str| effective.origin(path).is_some_and(|origin| origin.layer.is_the_project_s());
     let mut items = Item::of(settings);
+    // Each item is traced back to the setting that defines it.
     items.retain(|item| {
         from_project(&match item {
             Item::Agent { name, .. } => format!("agents.{name}.argv"),
@@ -24,30 +25,33 @@ pub(super) fn items(effective: &Effective, settings: &Settings) -> Vec<Item> {
             Item::Licence { name, what: Licence::Tool(_) } => format!("agents.{name}.allow"),
             Item::Licence { name, what: Licence::ProjectSettings } => format!("agents.{name}.inherit"),
             Item::Server { name, .. } => format!("mcp.{name}.argv"),
-            // A file's hooks are no settings.
+            // Hooks come from files, not from settings, so they never get here.
             Item::Verify { .. } | Item::Hook { .. } => "verify".to_string(),
         })
     });
     items
 }
 
-/// Everything the project's files define that could run a command, whether a run would use it or not.
+/// Everything in the project's files that could run a command, whether a run uses it or not.
 pub(crate) fn all_items(effective: &Effective) -> Vec<Item> {
     items_where(effective, Layer::is_the_project_s)
 }
 
-/// The same of what the person set outside any project.
+/// The hashes of what the user set outside any project.
 pub(crate) fn person_s_items(effective: &Effective) -> Vec<Hash> {
     items_where(effective, |layer| !layer.is_the_project_s()).iter().map(Item::hash).collect()
 }
 
+/// The items that were set in the wanted layers.
 fn items_where(effective: &Effective, wanted: impl Fn(Layer) -> bool) -> Vec<Item> {
     let set = effective.values.iter().filter(|(_, setting)| wanted(setting.origin.layer));
     set.flat_map(|(path, setting)| items_at(path, &setting.value)).collect()
 }
 
+/// The items that one setting defines.
 fn items_at(path: &str, value: &Value) -> Vec<Item> {
     let licence = |name: &str, what| Item::Licence { name: name.to_string(), what };
+    // `agents.a.b.argv` belongs to the agent `a.b`: only the last part is the key.
     let whose = path.split_once('.').and_then(|(section, rest)| Some((section, rest.rsplit_once('.')?)));
     match (whose, value) {
         (None, Value::List(list)) if path == "verify" => {
@@ -73,7 +77,7 @@ fn items_at(path: &str, value: &Value) -> Vec<Item> {
     }
 }
 
-/// The same for a text that is no file of this project.
+/// The items of a text that is not a file of this project.
 pub(crate) fn items_of_text(name: &str, text: &str) -> Vec<Item> {
     all_items(&layers::of_text(name, text))
 }

@@ -1,4 +1,4 @@
-//! The settings in force as people and programs want to see them: every value, where it comes from, what it may be.
+//! Shows the settings in force to users and programs: every value, where it comes from and what it may be.
 
 use std::fmt::Write;
 
@@ -20,18 +20,18 @@ use super::{
     typed::TypedSettings,
 };
 
-/// `tribunal inspect settings`.
+/// The document of `tribunal inspect settings`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Document {
     schema: &'static str,
-    /// The project, or the one file that was looked at.
+    /// The project, or the one file that is shown.
     of: String,
     settings: Vec<Shown>,
-    /// What is wrong with the file, or with names that lead nowhere.
+    /// Problems of the file, and names that lead nowhere.
     problems: Vec<Wrong>,
-    /// Keys that are BMAD's own.
+    /// The number of keys that belong to BMAD.
     foreign: usize,
-    /// The project's own personas for parties; null: the built-in ones, or one file alone was looked at.
+    /// The project's own personas for parties; null if the built-in ones are used, or if only one file is shown.
     roster: Option<Personas>,
     warnings: Vec<String>,
 }
@@ -46,22 +46,22 @@ struct Personas {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Shown {
     path: String,
-    /// In the unit of the setting; null: not set, it follows from something else.
+    /// The value in the unit of the setting; null if it is not set and follows from something else.
     value: Json,
-    /// default, user, bmad, project, environment or flags.
+    /// The layer: default, user, bmad, project, environment or flags.
     layer: &'static str,
-    /// File with line, variable or flag.
+    /// The file with its line, the variable or the flag.
     origin: String,
     allowed: String,
     about: &'static str,
-    /// False: accepted, and not used by this version.
+    /// Whether this version uses the setting; otherwise it is only accepted.
     used: bool,
     variable: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Wrong {
-    /// File with line, variable or flag.
+    /// The file with its line, the variable or the flag.
     place: String,
     line: Option<usize>,
     what: String,
@@ -70,6 +70,7 @@ struct Wrong {
 
 impl Document {
     pub fn of_project(effective: &Effective, survey: &Survey, of: String) -> Document {
+        // Origins inside the project are given relative to its root.
         let settings = lines(effective).into_iter().map(|line| line.document(&of)).collect();
         let Roster { personas, warning } = &survey.roster;
         let names: Vec<String> = personas.iter().map(|persona| persona.name.clone()).collect();
@@ -105,7 +106,7 @@ impl Wrong {
     }
 }
 
-/// Files of the project by their names in it.
+/// A place with the project's files relative to its root.
 fn within(root: &str, place: &str) -> String {
     let inside = place.strip_prefix(root).filter(|_| !root.is_empty());
     inside.map_or(place, |rest| rest.trim_start_matches('/')).to_string()
@@ -125,7 +126,7 @@ impl Line {
 
     fn value(&self) -> String {
         match &self.set {
-            // A value can hold anything, also what a terminal would obey.
+            // A value may contain anything, even what controls a terminal.
             Some((value, _)) => escaped(&with_unit(self.row.kind, value)),
             None => "-".to_string(),
         }
@@ -149,28 +150,33 @@ impl Line {
     }
 }
 
+/// Formats a value with its unit.
 fn with_unit(kind: Kind, value: &Value) -> String {
     match (kind, value) {
         (Kind::Minutes, Value::Whole(seconds)) if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        // A number of seconds that is not a whole number of minutes is shown as it is stored.
         (Kind::Minutes | Kind::Seconds { .. }, value) => format!("{value} s"),
         (Kind::Percent, value) => format!("{value} %"),
         _ => value.to_string(),
     }
 }
 
-/// The default of a setting as one would write it into a file; none: it has none.
+/// The default of a setting as it would be written into a file; `None` if it has none.
 pub(crate) fn written_default(path: &str) -> Option<String> {
     let (spelling, _) = table::at(path)?;
     let value = spelling.row.default_in(&TypedSettings::default())?;
+    // Whole numbers are written in the unit of the setting; all other values format themselves.
     Some(match in_its_unit(spelling.row.kind, &value) {
         Json::Number(number) if !number.is_f64() => number.to_string(),
         _ => value.to_string(),
     })
 }
 
+/// All settings, with one line per name for those that have a name in their path.
 fn lines(effective: &Effective) -> Vec<Line> {
     let mut lines = Vec::new();
     for row in table::rows() {
+        // Such a row appears once for every name that is set, and not at all without one.
         if table::is_free(row.path) {
             let named = effective.values.iter().filter(|(path, _)| {
                 table::at(path).is_some_and(|(spelling, _)| spelling.row.path == row.path)
@@ -189,6 +195,7 @@ fn lines(effective: &Effective) -> Vec<Line> {
     lines
 }
 
+/// The settings of one file.
 fn found(reading: &Reading, name: &str, layer: Layer) -> Vec<Line> {
     let line = |found: &super::read::Found| {
         let (spelling, _) = table::at(&found.path)?;
@@ -198,16 +205,19 @@ fn found(reading: &Reading, name: &str, layer: Layer) -> Vec<Line> {
     reading.found.iter().filter_map(line).collect()
 }
 
-/// All settings that are used, by section, those that somebody set marked; the others only if set, or with `all`.
+/// Draws all used settings by section, with those that are set marked. Unused ones appear only if they are set or with
+/// `show_all`.
 pub(crate) fn draw(effective: &Effective, root: &str, all: bool, screen: &Screen) -> String {
     let lines = lines(effective);
     let used: Vec<&Line> = lines.iter().filter(|line| line.row.is_used()).collect();
     let later: Vec<&Line> =
         lines.iter().filter(|line| !line.row.is_used() && (all || line.is_changed())).collect();
+    // The number is shown, so that the user knows that there are more.
     let hidden = lines.len() - used.len() - later.len();
     let mut out = String::new();
     let mut section = "";
     for line in &used {
+        // A new section gets its heading once.
         let next = line.path.split_once('.').map_or("", |(section, _)| section);
         if next != section {
             let _ = writeln!(out, "{}", screen.paint(Style::Bold, &format!("{next}:")));
@@ -230,7 +240,7 @@ pub(crate) fn draw(effective: &Effective, root: &str, all: bool, screen: &Screen
     out
 }
 
-/// What the settings come to: the personas, if they are the project's own, and what is wrong.
+/// Draws what the settings lead to: the project's own personas, and problems.
 pub(crate) fn draw_survey(survey: &Survey, root: &str, screen: &Screen) -> String {
     let mut out = String::new();
     let names: Vec<&str> = survey.roster.personas.iter().map(|persona| persona.name.as_str()).collect();
@@ -247,15 +257,18 @@ pub(crate) fn draw_survey(survey: &Survey, root: &str, screen: &Screen) -> Strin
     out
 }
 
-/// Cut to the screen; unlike [`Screen::fit`] it leaves the blanks of columns alone.
+/// Cuts a line to the screen. Unlike [`Screen::fit_text`] it keeps the blanks between columns.
 fn fitting(screen: &Screen, line: &str) -> String {
     screen.width.map_or(line.to_string(), |width| cut(line, width.saturating_sub(1)))
 }
 
+/// Draws one setting.
 fn draw_line(out: &mut String, line: &Line, root: &str, screen: &Screen) {
     let mark = if line.is_changed() { "*" } else { " " };
     let (name, width) = match line.path.split_once('.') {
+        // The section is printed above, so its name is not repeated.
         Some((_, key)) if line.row.is_used() => (key, 24),
+        // A setting without a section has no name to shorten.
         None => (line.path.as_str(), 24),
         Some(_) => (line.path.as_str(), 45),
     };
@@ -267,7 +280,7 @@ fn draw_line(out: &mut String, line: &Line, root: &str, screen: &Screen) {
         Some(narrow) if narrow < 100 => {
             let value = cut(&line.value(), 13);
             let head = format!("{mark} {name:<24} {value:<14}");
-            // Where it comes from is what people look for: it is never cut.
+            // Users look for the origin, so it is never cut; if it does not fit, it gets a line of its own.
             let fits = head.chars().count() + 1 + origin.chars().count() < narrow;
             let (head, below) = if fits { (format!("{head} {origin}"), None) } else { (head, Some(origin)) };
             let _ = writeln!(out, "{}", screen.paint(style, &fitting(screen, head.trim_end())));
@@ -285,7 +298,7 @@ fn draw_line(out: &mut String, line: &Line, root: &str, screen: &Screen) {
     }
 }
 
-/// One file alone: what it sets, and what is wrong with it.
+/// Draws one file alone: what it sets, and its problems.
 pub(crate) fn draw_file(reading: &Reading, name: &str, screen: &Screen) -> String {
     let mut out = String::new();
     for line in found(reading, name, Layer::Project) {
@@ -299,12 +312,14 @@ pub(crate) fn draw_file(reading: &Reading, name: &str, screen: &Screen) -> Strin
         draw_problem(&mut out, &place, problem, screen);
     }
     let _ = writeln!(out, "settings: {}, problems: {}", reading.found.len(), reading.problems.len());
+    // Users of BMAD's file would otherwise wonder why these keys are missing.
     if reading.foreign > 0 {
         let _ = writeln!(out, "[i] keys that are BMAD's own and were left alone: {}", reading.foreign);
     }
     out
 }
 
+/// Draws one problem with its hint.
 fn draw_problem(out: &mut String, place: &str, problem: &Problem, screen: &Screen) {
     let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
     let _ = writeln!(out, "[!] {}", escaped(&format!("{place}{}", problem.what)));

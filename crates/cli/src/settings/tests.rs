@@ -1,4 +1,4 @@
-//! The table holds: every setting in every spelling, every range, and the blocks that people paste.
+//! Tests of the whole table: every setting in every spelling, every range, and the blocks that users paste.
 
 mod rows;
 mod who;
@@ -48,13 +48,13 @@ fn settings(files: &[(&str, &str)]) -> Settings {
 
 const AGENT: &str = "agents: {mine: {driver: command, argv: [x]}}\n";
 
-/// With a name, and with the first word of every list.
+/// The path with a name, and with the first word of every list.
 fn filled(path: &str) -> String {
     let named = path.replace("NAME", "mine");
     table::LISTS.iter().fold(named, |path, (list, words)| path.replace(list, words[0]))
 }
 
-/// `a.b.c` as nested keys; the value stands in the last line.
+/// The path `a.b.c` as nested keys, with the value in the last line.
 fn nested(path: &str, value: &str) -> String {
     let path = filled(path);
     let parts: Vec<&str> = path.split('.').collect();
@@ -66,7 +66,7 @@ fn nested(path: &str, value: &str) -> String {
     text
 }
 
-/// The same meaning for all kinds that one setting may have.
+/// A valid value; it means the same for all kinds that one setting may have.
 fn good(kind: Kind) -> String {
     match kind {
         Kind::Whole { min, .. } => min.max(1).to_string(),
@@ -144,7 +144,7 @@ fn where_nothing_is_set_a_run_has_the_defaults_of_core() {
     assert_eq!(settings.reviews, ".tribunal/reviews");
 }
 
-/// As it stands in the document that describes it: indented, for it is meant to stand under a key.
+/// The block as its documentation shows it: indented, because it belongs under a key.
 const REVIEW_LOOP: &str = r#"
   # The loop
   review_loop:
@@ -317,7 +317,7 @@ fn where_agents_write_and_when_it_lands_can_be_set() {
     ");
 }
 
-/// Three agents, each behind the one before it.
+/// Three agents, each stronger than the one before it.
 const LADDER: &str = "agents:
   use: [fast]
   fast: {driver: command, argv: [f], provider: ' Acme ', stronger: big}
@@ -489,7 +489,7 @@ fn folders_stay_inside_the_project() {
     }
     let bmad = "project_name: x\n";
     assert_eq!(settings(&[("_bmad/bmm/config.yaml", bmad), (FILE, AGENT)]).reviews, "_bmad-output/reviews");
-    // What BMAD's file says matters only where nobody else says something.
+    // BMAD's value matters only if no stronger layer sets one.
     let mended = format!("{AGENT}output_folder: out\n");
     let files = [("_bmad/bmm/config.yaml", "output_folder: /srv/out\n"), (FILE, mended.as_str())];
     assert_eq!(settings(&files).reviews, "out/reviews");

@@ -1,9 +1,9 @@
-//! Every setting that has one value for a whole command, as a field of its own type, with its default.
+//! Every setting that has one value for a whole command, as a typed field with its default.
 //!
-//! The default of a setting is the `Default` of its field and stands nowhere else: fields that a run is pinned to are `core`'s,
-//! the others are here. Which setting fills which field is said by the rows of [`super::table`]; [`super::codec`] turns the
-//! one into the other. Settings with a name in their path (`agents.NAME.model`) have no field here: there is one value for
-//! each name, none of them has a default, and whoever puts the agents together reads them by their paths.
+//! The default of a setting is the `Default` of its field and is written nowhere else. Fields that a run is pinned to belong
+//! to `core`, the others are here. The rows of [`super::table`] say which setting fills which field, and [`super::codec`]
+//! converts between the two. Settings with a name in their path (`agents.NAME.model`) have no field here: there is one value
+//! for each name, none of them has a default, and the code that builds the agents reads them by their paths.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -11,13 +11,14 @@ use tribunal_core::{settings::Settings, subject::Subject};
 use tribunal_guard::GuardPolicy;
 use tribunal_report::Mode;
 
+/// All settings as typed values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TypedSettings {
-    /// What a run is pinned to. Its subject, its agents and the folder of its trackers come from [`super::resolve`].
+    /// What a run is pinned to. [`super::resolve`] adds its subject, its agents and the directory of its trackers.
     pub run: Settings,
-    /// Of the command, not of the run, and so not pinned.
+    /// Limits of the command, not of the run; they are not pinned.
     pub share: Share,
-    /// How much is shown. Not pinned either: every life of a run may show as much as it likes.
+    /// How much is shown. It is not pinned either: every start of a run may show as much as it likes.
     pub progress: Mode,
     pub hooks: HookSettings,
     pub folders: Folders,
@@ -27,6 +28,7 @@ pub(crate) struct TypedSettings {
 impl Default for TypedSettings {
     fn default() -> Self {
         TypedSettings {
+            // The subject is a placeholder; resolving replaces it.
             run: Settings::new(Subject::at("", None)),
             share: Share::default(),
             progress: Mode::default(),
@@ -37,14 +39,14 @@ impl Default for TypedSettings {
     }
 }
 
-/// How the runs of one command share what there is.
+/// How the runs of one command share agents and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     /// Runs at the same time.
     pub jobs: NonZeroUsize,
     /// Agents at the same time, of all runs together.
     pub agents: NonZeroUsize,
-    /// Calls of clients in an hour, of all runs of the machine.
+    /// Calls of clients per hour, of all runs on the machine.
     pub calls: NonZeroUsize,
 }
 
@@ -55,6 +57,7 @@ impl Default for Share {
 }
 
 const fn at_least_one(number: usize) -> NonZeroUsize {
+    // `unwrap` is not allowed here, and the defaults are never zero.
     match NonZeroUsize::new(number) {
         Some(number) => number,
         None => NonZeroUsize::MIN,
@@ -62,7 +65,7 @@ const fn at_least_one(number: usize) -> NonZeroUsize {
 }
 
 impl Share {
-    /// Where projects differ, the one that allows less.
+    /// The smaller limit of each kind, for runs of several projects.
     pub fn least(self, other: Share) -> Share {
         Share {
             jobs: self.jobs.min(other.jobs),
@@ -71,17 +74,18 @@ impl Share {
         }
     }
 
-    /// No more runs at once than there are.
+    /// Limits the number of jobs to the number of runs.
     pub fn among(self, runs: usize) -> Share {
+        // Zero runs do not occur; the limit then stays as it is.
         Share { jobs: NonZeroUsize::new(runs).map_or(self.jobs, |runs| self.jobs.min(runs)), ..self }
     }
 }
 
-/// What hooks need to know, at every step of a session.
+/// What hooks need to know at every step of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HookSettings {
     pub guard: GuardPolicy,
-    /// Without a sign for so long, a session is no longer waited for.
+    /// After this time without a sign of life a session is given up.
     pub stale_after: Duration,
 }
 
@@ -91,18 +95,18 @@ impl Default for HookSettings {
     }
 }
 
-/// Folders as they were written. What they come to depends on the project; see [`super::resolve`].
+/// Directories as they were written. [`super::resolve`] checks them against the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Folders {
     pub output: Option<String>,
     pub reviews: Option<String>,
 }
 
-/// What is said of all agents, and which of them take part.
+/// What applies to all agents, and which of them take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AgentChoice {
     pub used: Option<Vec<String>>,
-    /// Agents go on with their sessions; else every task is done in a fresh one.
+    /// Whether agents continue their sessions; otherwise every task starts a fresh one.
     pub continue_sessions: bool,
     pub fixer_model: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a command was given beside the project: the person's own file, variables, flags, and the clients that are here.
+//! What a command gets besides the project: the user's own file, variables, flags, and the installed clients.
 
 use super::layers::{Flag, Given, PREFIX};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Given {
-    /// What was set outside any project, in files and variables.
+    /// Collects what was set outside any project, in files and variables.
     pub fn from_environment() -> Given {
         Given {
             user_file: context::user_settings_file(),
@@ -19,41 +19,44 @@ impl Given {
     }
 }
 
-/// What a person asked for on the command line.
+/// Everything that a run depends on besides the project's own files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
     pub given: Given,
-    /// Scripts take their time: somebody is watching.
+    /// Whether scripts take their time, because the user is watching.
     pub paced: bool,
-    /// Clients as they are on this machine, in the order in which they are taken where nobody is named.
+    /// The clients on this machine, in the order in which they are chosen if the user names none.
     pub clients: Vec<Present>,
-    /// Asks them who is signed in, where nothing shows it.
+    /// Asks clients who is signed in if nothing else shows it. Tests leave it out.
     pub ask: Option<fn(&mut [Present])>,
 }
 
 impl Wishes {
-    /// What was set outside any project, and the clients that are here; flags are the command's to add.
+    /// Collects what was set outside any project, and the installed clients. Commands add their flags.
     pub fn from_environment(context: &Context) -> Wishes {
         Wishes {
             given: Given::from_environment(),
+            // A script without a spectator runs at full speed.
             paced: context.interactive && !context.json,
             clients: clients::look(&|name| context.variable(name)),
             ask: Some(ask_sign_in),
         }
     }
 
-    /// A flag with a name of its own, for instance `--tier 3`.
+    /// Adds a flag with a name of its own, for instance `--tier 3`.
     #[must_use]
     pub fn flag(mut self, name: &str, path: &str, text: Option<String>) -> Wishes {
+        // A flag that was not typed sets nothing.
         if let Some(text) = text {
             self.given.flags.push(Flag { name: name.to_string(), path: path.to_string(), text });
         }
         self
     }
 
-    /// `--set KEY=VALUE`.
+    /// Adds `--set KEY=VALUE` flags.
     pub fn set(mut self, pairs: &[String]) -> Result<Wishes, Complaint> {
         for pair in pairs {
+            // Only the first `=` separates: values may contain more of them.
             let (path, text) = pair.split_once('=').ok_or_else(|| {
                 Complaint::usage(format!("--set {pair}: it has no value"))
                     .todo("write KEY=VALUE, for instance: --set limits.max_cost=2.50")

@@ -1,4 +1,4 @@
-//! Agents as processes: good ones, bad ones, and ones that talk too much.
+//! Agents as processes: working ones, failing ones, and ones that write where they must not.
 
 use std::{
     io::{BufRead, BufReader},
@@ -97,7 +97,7 @@ fn a_fixer_that_touches_other_files_is_not_landed() {
     assert!(!sandbox.path("other.md").exists());
 }
 
-/// A fixer that does this in its copy before it says FIXED.
+/// A project whose fixer performs these steps in its workspace before it claims FIXED.
 fn fixer(steps: &str) -> Sandbox {
     Sandbox::scripted(&format!(
         "tasks:{RAISE}
@@ -160,7 +160,7 @@ fn a_fixer_that_writes_what_is_no_text_is_refused_and_not_the_environment_s_faul
     assert!(ran.err.contains("what it made of plan.md is no UTF-8"), "{}", ran.err);
 }
 
-/// An agent that is a shell script; the reviewer's and the fixer's part by the task's name.
+/// A project whose agent is a shell script; the name of the task decides whether it reviews or fixes.
 fn shell_agent(fixer: &str) -> Sandbox {
     let sandbox = Sandbox::scripted("tasks: []\n");
     let script = format!(
@@ -327,7 +327,7 @@ fn a_secret_that_a_reviewer_quotes_is_found_where_it_stands() {
 
 #[test]
 fn an_edit_of_the_person_s_during_the_run_is_kept() {
-    // The verify command runs in a copy; the "person" edits the real file while it runs.
+    // The verify command runs in a workspace. It edits the user's real file, as the user might do meanwhile.
     let sandbox = Sandbox::scripted(&format!(
         "tasks:{RAISE}
   - task: '*/fix/*'
@@ -405,7 +405,7 @@ fn a_second_run_on_a_busy_subject_is_refused_with_the_first_one_s_id() {
     assert!(status.out.contains("running"), "{}", status.out);
     assert_eq!(resume.code, Some(2), "{}", resume.err);
     assert!(resume.err.contains("is being worked on by another process"), "{}", resume.err);
-    // Dead, the run is seen as such and its subject is free.
+    // After the kill the run counts as died and its subject can be reviewed again.
     assert!(sandbox.run(&["status", run]).out.contains("died"));
     sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
     assert_eq!(sandbox.run(&["resume", run]).code, Some(0));

@@ -1,4 +1,4 @@
-//! Bad input: a message a person can act on, the right exit code, and nothing lost.
+//! Bad input: each case has a message the user can act on and the right exit code, and nothing is lost.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -75,7 +75,7 @@ fn a_subject_of_fifty_megabytes() {
     ");
 }
 
-/// Permissions do not bind the administrator; there is nothing to see then.
+/// Returns whether permissions do not bind this user (root), so that the test has to change the user.
 fn may_read_anything(sandbox: &Sandbox) -> bool {
     let path = sandbox.path("probe");
     fs::write(&path, "x").unwrap();
@@ -116,10 +116,10 @@ fn a_read_only_project() {
     assert!(!sandbox.path(".tribunal").exists());
 }
 
-/// Runs without the administrator's powers; code 125 where that cannot be had.
+/// Runs Tribunal as an unprivileged user. The exit code is 125 if that is not possible here.
 fn as_nobody(sandbox: &Sandbox, args: &[&str]) -> Ran {
     use std::os::unix::process::CommandExt;
-    // The program itself must be reachable for everybody.
+    // The unprivileged user must be able to reach the program.
     let program =
         sandbox.path("../").canonicalize().unwrap().join(format!("tribunal-{}", std::process::id()));
     copy_tribunal(&program);
@@ -186,7 +186,7 @@ fn no_agent_or_an_unknown_one() {
     let ran = refused(&sandbox, &["review", "plan.md", "--agent", "scriptde"]);
     assert!(ran.err.contains("did you mean `scripted`?"), "{}", ran.err);
     fs::remove_file(sandbox.path("tribunal.yaml")).unwrap();
-    // Whatever clients this machine has: none is on this path.
+    // This path has no client, even if the machine has some installed.
     let ran = Ran::of(sandbox.command(&["review", "plan.md"]).env("PATH", sandbox.home()).output().unwrap());
     assert_eq!(ran.code, Some(5), "{}", ran.err);
     assert!(!sandbox.path(".tribunal").exists(), "nothing may be started");
@@ -234,7 +234,7 @@ fn a_command_that_is_not_there() {
     let document = sandbox.json(&["reviw"]);
     assert_eq!((&document["schema"], &document["exit"]), (&"tribunal.error/1".into(), &2.into()));
     assert_eq!(document["todo"][0], "did you mean `review`?");
-    // What follows `--` is no option of ours.
+    // Arguments after `--` are not options of Tribunal.
     assert_eq!(sandbox.run(&["reviw", "--", "--json"]).out, "");
     let help = sandbox.run(&["review", "--help"]);
     assert_eq!((help.code, help.err.as_str()), (Some(0), ""));
@@ -271,7 +271,7 @@ fn a_run_that_is_not_there() {
 fn a_newer_journal_is_read_and_not_written() {
     let sandbox = Sandbox::scripted(QUIET);
     sandbox.run(&["review", "plan.md"]);
-    // The file's format number, as SQLite keeps it: four bytes at offset 60.
+    // SQLite keeps the format number of the file in four bytes at offset 60.
     let path = sandbox.path(".tribunal/journal.db");
     let mut bytes = fs::read(&path).unwrap();
     bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());

@@ -1,4 +1,4 @@
-//! A code change from the command line to the start of its run.
+//! Selecting a code change on the command line, up to the start of its run.
 
 use std::{fs, process::Command};
 

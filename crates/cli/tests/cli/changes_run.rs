@@ -1,4 +1,4 @@
-//! A code change from its review to what stands in the person's files.
+//! Reviewing a code change, up to what is written into the user's files.
 
 use std::{fs, process::Command};
 
@@ -9,7 +9,7 @@ use crate::common::{Ran, Sandbox};
 const A: &str = "fn a() {\n    one();\n    todo_a();\n    three();\n}\n";
 const B: &str = "fn b() {\n    one();\n    todo_b();\n    three();\n}\n";
 
-/// What the reviewers of round 1 say, and that nobody says more later.
+/// The answers of the reviewers: two findings in round 1, none in later rounds.
 const REVIEWS: &str = r#"
   round-1/review/*) echo 'findings:
 - {severity: high, category: test, description: a is not done, quote: "todo_a();"}
@@ -19,8 +19,8 @@ const REVIEWS: &str = r#"
 const DONE: &str =
     "fixes: [{id: F1, status: FIXED, fix_description: done}, {id: F2, status: FIXED, fix_description: done}]";
 
-/// A repository whose work tree changes `src/a.rs` and `src/b.rs`, and an agent that does `fix` in its copy of it. `$ROOT` is
-/// the real tree.
+/// A repository whose work tree changes `src/a.rs` and `src/b.rs`, with an agent that runs `fix_commands` in its workspace.
+/// `$ROOT` is the real tree.
 fn changed(fix: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     for (path, text) in [("src/a.rs", A), ("src/b.rs", B)] {
@@ -62,7 +62,7 @@ fn commit(sandbox: &Sandbox) {
     git(sandbox, &["commit", "-q", "-m", "x"]);
 }
 
-/// A check that runs `script` on the real tree first: a person who works while checks run.
+/// Sets a check that runs `script` in the real tree first, as if the user worked while checks run.
 fn meanwhile(sandbox: &Sandbox, script: &str) {
     let root = sandbox.root().display();
     sandbox.write("../person.sh", &format!("cd '{root}'\n{script}\n"));
@@ -88,13 +88,13 @@ fn statuses(sandbox: &Sandbox) -> Vec<String> {
     all.map(|finding| finding["status"].as_str().unwrap().to_string()).collect()
 }
 
-/// Why patches did not land.
+/// Returns the reasons why patches did not land.
 fn refusals(sandbox: &Sandbox) -> Vec<Value> {
     let events = sandbox.events(&["log", &sandbox.last_run()]);
     events.iter().filter(|event| event["kind"] == "patch_refused").map(|event| event["why"].clone()).collect()
 }
 
-/// The diff that reviewers were shown first.
+/// Returns the diff that reviewers get first.
 fn shown(sandbox: &Sandbox) -> String {
     let events = sandbox.events(&["log", &sandbox.last_run()]);
     let frozen = events
@@ -128,7 +128,7 @@ fn fixes_of_one_fixer_land_in_several_files_and_nowhere_else() {
 #[test]
 fn what_a_person_writes_while_checks_run_survives_beside_the_fix() {
     let sandbox = changed(FIX_BOTH);
-    // The last line of one file, a file of nobody's, and a program made of another.
+    // The user appends to a file under repair, changes a file outside the change, and makes a third one executable.
     meanwhile(
         &sandbox,
         "grep -q mine src/a.rs || echo '// mine' >>src/a.rs\necho '// mine' >src/other.rs\nchmod +x src/b.rs",
@@ -174,7 +174,7 @@ fn a_patch_that_breaks_a_check_does_not_land() {
 #[test]
 fn who_meets_a_person_s_edit_twice_asks_with_both_sides() {
     let sandbox = changed("sed -i 's/todo_.*/fixed();/' src/a.rs src/b.rs");
-    // The same line of the same file, another way each time.
+    // The user edits the same line of the same file again during each check.
     meanwhile(&sandbox, "sed -i 's|todo_b();|todo_b(); // mine|' src/b.rs");
     review(&sandbox, 3);
     let why = refusals(&sandbox);
@@ -189,7 +189,7 @@ fn who_meets_a_person_s_edit_twice_asks_with_both_sides() {
     assert_eq!(sandbox.read("src/b.rs"), B.replace("todo_b();", "todo_b(); // mine // mine"));
 }
 
-/// An agent that writes past its copy.
+/// A reviewed change whose agent wrote outside its workspace.
 fn stray() -> Sandbox {
     let sandbox =
         changed(&format!("{FIX_BOTH}; echo '// past' >>$ROOT/src/other.rs; echo x >$ROOT/appeared.txt"));
@@ -260,7 +260,7 @@ fn approving() -> Sandbox {
 #[test]
 fn with_approve_each_a_patch_lands_on_a_person_s_word() {
     let sandbox = approving();
-    // What they did meanwhile stays.
+    // What the user wrote meanwhile stays.
     sandbox.write("src/a.rs", &format!("{A}// mine\n"));
     answer(&sandbox, "approve", 0);
     assert_eq!(sandbox.read("src/a.rs"), format!("{}// mine\n", done(A)));
@@ -276,7 +276,7 @@ fn an_approved_patch_outlives_a_fault_of_the_environment() {
     sandbox.run(&["resume", "--reload"]);
     answer(&sandbox, "approve", 5);
     assert_eq!(sandbox.read("src/a.rs"), A);
-    // The command is there now; nobody is asked for the repair again.
+    // The command exists now; the fixer is not asked again.
     let settings = sandbox.read("tribunal.yaml").replace("no-such-command-anywhere", "'true'");
     sandbox.write("tribunal.yaml", &settings);
     sandbox.run(&["trust", "--yes"]);
@@ -289,7 +289,7 @@ fn an_approved_patch_outlives_a_fault_of_the_environment() {
 #[test]
 fn with_approve_each_a_rejected_patch_does_not_land() {
     let sandbox = approving();
-    // The next one waits in its turn.
+    // The patch of the next fixer waits for approval, too.
     answer(&sandbox, "reject", 3);
     assert_eq!((sandbox.read("src/a.rs"), sandbox.read("src/b.rs")), (A.to_string(), B.to_string()));
     assert!(sandbox.run(&["decisions"]).out.contains(".D2 "));

@@ -1,4 +1,4 @@
-//! A project in a temporary folder and the binary run in it, as a person would.
+//! A project in a temporary directory, and the binary run in it as the user would run it.
 
 use std::{
     ffi::OsStr,
@@ -15,10 +15,10 @@ pub const TRIBUNAL: &str = env!("CARGO_BIN_EXE_tribunal");
 pub const PRD: &str = "_bmad-output/planning-artifacts/prd.md";
 
 pub struct Sandbox {
-    /// Holds the project, and beside it what belongs to the person.
+    /// Contains the project and, beside it, the user's home directory.
     folder: tempfile::TempDir,
     root: PathBuf,
-    /// Whether the project's commands are trusted before they run, as after the first yes of a person.
+    /// Whether the project's commands are trusted before they run, as after the user's first approval.
     trusting: bool,
 }
 
@@ -36,18 +36,18 @@ impl Sandbox {
         Sandbox { folder, root, trusting: true }
     }
 
-    /// The same with a person who has trusted nothing yet.
+    /// Returns the sandbox of a user who has trusted nothing yet.
     pub fn wary(mut self) -> Sandbox {
         self.trusting = false;
         self
     }
 
-    /// What belongs to the person and to no project.
+    /// The user's home directory, which belongs to no project.
     pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    /// The bundled demo project, with its agent replaced by the test kit's, run as a plain command.
+    /// The bundled demo project. Its agent is replaced by the scripted agent of the test kit, run as a plain command.
     pub fn demo() -> Sandbox {
         let sandbox = Sandbox::new();
         let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo");
@@ -80,7 +80,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// A one-page document and a shell script as the agent; its answer is what it prints.
+    /// A one-page document and a shell script as the agent; the agent answers with what the script prints.
     pub fn with_agent(script: &str) -> Sandbox {
         let sandbox = Sandbox::scripted("");
         sandbox.write("agent.sh", script);
@@ -95,7 +95,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// Adds a line to the settings.
+    /// Appends a line to the settings.
     pub fn set(&self, line: &str) {
         let settings = self.read("tribunal.yaml");
         self.write("tribunal.yaml", &format!("{settings}{line}\n"));
@@ -122,7 +122,7 @@ impl Sandbox {
     pub fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         let runs = args.iter().any(|arg| arg.as_ref() == "review" || arg.as_ref() == "resume");
         if self.trusting && runs {
-            // Settings that cannot be read have nothing to trust; the command under test says so.
+            // Settings that cannot be read have nothing to trust; the command under test reports them.
             let _ = self.bare(&["trust", "--yes"]).output().unwrap();
         }
         self.bare(args)
@@ -134,14 +134,14 @@ impl Sandbox {
         command
     }
 
-    /// Any program, in the project and with the person's things.
+    /// Builds a command for any program in the project, with the sandbox's home directory.
     pub fn wrapped(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.root())
             .env_remove("NO_COLOR")
             .env_remove("TRIBUNAL_FAULT")
-            // Whoever runs the tests may do so in a session of their own.
+            // The tests may themselves run inside a session of a client.
             .env_remove("CLAUDE_CODE_SESSION_ID")
             .env_remove("CLAUDE_PROJECT_DIR")
             .env_remove("CODEX_SESSION_ID")
@@ -151,7 +151,7 @@ impl Sandbox {
         command
     }
 
-    /// So that nothing of the person who runs the tests is read or written.
+    /// Sets the home directory, so that nothing of the user who runs the tests is read or written.
     pub fn at_home(&self, command: &mut Command) {
         command
             .env("HOME", self.home())
@@ -163,18 +163,18 @@ impl Sandbox {
         Ran::of(self.command(args).output().unwrap())
     }
 
-    /// One JSON document.
+    /// Runs a command with `--json` and parses its output as one document.
     pub fn json(&self, args: &[&str]) -> Value {
         let ran = self.run(&[args, &["--json"]].concat());
         serde_json::from_str(&ran.out).unwrap_or_else(|cause| panic!("{cause}: {}{}", ran.out, ran.err))
     }
 
-    /// JSON lines.
+    /// Runs a command with `--json` and parses each line of its output as an event.
     pub fn events(&self, args: &[&str]) -> Vec<Value> {
         self.run(&[args, &["--json"]].concat()).events()
     }
 
-    /// What people are told, without what differs from run to run.
+    /// Replaces what differs from run to run: the project's path and the run ids.
     pub fn normal(&self, text: &str) -> String {
         let mut text = text.replace(&self.root().display().to_string(), "[project]");
         for run in self.runs() {
@@ -194,7 +194,7 @@ impl Sandbox {
         self.runs().pop().unwrap()
     }
 
-    /// Files that somebody forgot: temporary ones beside real ones.
+    /// Returns temporary files that were left behind in the project.
     pub fn litter(&self) -> Vec<PathBuf> {
         let mut litter = Vec::new();
         let mut folders = vec![self.root().to_path_buf()];
@@ -226,8 +226,8 @@ impl Ran {
     }
 }
 
-/// Makes a program of a text. Another process writes it: a process that some other test is just starting would share our
-/// descriptor for a moment, and a file that anybody holds open for writing cannot be run.
+/// Writes an executable program. Another process writes the file: a test that is just starting a process would share our
+/// descriptor for a moment, and a file that is open for writing cannot be executed.
 pub fn write_program(path: &Path, text: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
@@ -236,12 +236,12 @@ pub fn write_program(path: &Path, text: &str) {
     assert!(child.wait().unwrap().success(), "{}", path.display());
 }
 
-/// The binary itself under another name, for the same reason copied by another process.
+/// Copies the binary to another name. Another process copies it, for the same reason as in [`write_program`].
 pub fn copy_tribunal(path: &Path) {
     assert!(Command::new("cp").arg(TRIBUNAL).arg(path).status().unwrap().success(), "{}", path.display());
 }
 
-/// Takes the lock of a run as another process would, with `says` in it.
+/// Takes the lock of a run as another process would, with `lock_text` in it.
 pub fn hold(sandbox: &Sandbox, run: &str, says: &str) -> fs::File {
     let name = format!(".tribunal/locks/{}.lock", Hash::of(format!("run {run}").as_bytes()).short());
     let file = fs::File::open(sandbox.path(&name)).unwrap();
@@ -250,7 +250,7 @@ pub fn hold(sandbox: &Sandbox, run: &str, says: &str) -> fs::File {
     file
 }
 
-/// Built with the workspace; `cargo test -p tribunal` alone does not build it.
+/// Returns the path of the scripted agent. It is built with the workspace; `cargo test -p tribunal` alone does not build it.
 pub fn scripted_agent() -> PathBuf {
     let path = Path::new(TRIBUNAL).with_file_name("scripted-agent");
     assert!(path.is_file(), "{} is missing: run `cargo build -p tribunal-testkit` first", path.display());

@@ -1,6 +1,6 @@
-//! The proof of the spine: the program is killed with SIGKILL before and after the commit of every single journal event of
-//! a reference run, resumed, and must come to the same findings, statuses, files and outcome, without asking an agent again
-//! whose reply was recorded, and without a half-written file. It is also killed inside effects, around every rename.
+//! The proof of crash safety: the program is killed with SIGKILL before and after the commit of every single journal event of
+//! a reference run, and resumed. It must reach the same findings, statuses, files and outcome, must not ask an agent again
+//! whose reply was recorded, and must not leave a half-written file. It is also killed inside effects, around every rename.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::common::{PRD, Sandbox};
 
-/// What must be the same however often the program died.
+/// What must be the same however often the program was killed.
 #[derive(Debug, PartialEq)]
 struct Result {
     outcome: Value,
@@ -36,7 +36,7 @@ fn result(sandbox: &Sandbox) -> Result {
         .filter(|line| {
             !line.starts_with("Generated:") && !line.contains("rev ") && !line.starts_with("<!-- tribunal: ")
         })
-        // Which of the fixers did it depends on who was faster.
+        // Which fixer made a fix depends on which one was faster.
         .map(|line| if line.contains("/fix/") { line.split(" (").next().unwrap() } else { line })
         .map(String::from)
         .collect();
@@ -59,7 +59,7 @@ fn result(sandbox: &Sandbox) -> Result {
     }
 }
 
-/// Agent calls so far, by task.
+/// Returns the number of agent calls so far, by task.
 fn calls(sandbox: &Sandbox) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
     for task in std::fs::read_to_string(sandbox.path("../calls")).unwrap_or_default().lines() {
@@ -68,7 +68,7 @@ fn calls(sandbox: &Sandbox) -> BTreeMap<String, usize> {
     calls
 }
 
-/// Tasks whose reply is in the journal.
+/// Returns the tasks whose reply is in the journal.
 fn recorded(sandbox: &Sandbox) -> BTreeSet<String> {
     let Some(run) = sandbox.runs().pop() else { return BTreeSet::new() };
     let events = sandbox.events(&["log", &run]);
@@ -83,7 +83,8 @@ fn review(sandbox: &Sandbox, args: &[&str], fault: &str) -> std::process::Output
     command.env("TRIBUNAL_CALLS", sandbox.path("../calls")).env("TRIBUNAL_FAULT", fault).output().unwrap()
 }
 
-/// Runs with a kill at `fault`, resumes, compares. False: the fault point did not come up in this run.
+/// Runs with a kill at `fault_point`, resumes, and compares the result. Returns false if the run did not reach the fault
+/// point.
 fn survive(fault: &str, reference: &Result) -> bool {
     let sandbox = Sandbox::demo();
     let output = review(&sandbox, &["review", PRD, "--json"], fault);
@@ -93,7 +94,7 @@ fn survive(fault: &str, reference: &Result) -> bool {
         let (before, recorded) = (calls(&sandbox), recorded(&sandbox));
         let again: &[&str] =
             if sandbox.runs().is_empty() { &["review", PRD, "--json"] } else { &["resume", "--json"] };
-        // Killed after its very last commit, a run has ended: there is nothing to resume.
+        // A run that was killed after its last commit has ended, so there is nothing to resume.
         if sandbox.json(&["runs"])["runs"][0]["state"] != "resolved" {
             let output = review(&sandbox, again, "");
             assert!(output.status.success(), "{fault}: {output:?}");
@@ -124,14 +125,14 @@ fn killed_at_any_instant_the_review_comes_to_the_same_end() {
         }
     }
 
-    // And in the middle of an effect: around the rename of every file that is written.
+    // The program is also killed in the middle of effects, around the rename of every file it writes.
     for file in ["prd.md", "landing.json", "prd-issues.md", "manifest.json"] {
         for when in ["before", "after"] {
             points.push((format!("{when}:write:{file}"), "write"));
         }
     }
 
-    // A text of the subject is written twice, also to the originals: this is the person's own file.
+    // The text of the subject is also written to the originals; these points are around the user's own file.
     points.extend(["before:landing", "after:landing"].map(|point| (point.to_string(), "write")));
 
     let next = AtomicUsize::new(0);
@@ -159,7 +160,7 @@ fn killed_at_any_instant_the_review_comes_to_the_same_end() {
     println!("killed at {} points", points.len());
 }
 
-/// Tokens that the journal has for a task.
+/// Returns the input tokens that the journal records for a task.
 fn tokens(sandbox: &Sandbox, key: &str) -> u64 {
     let events = sandbox.events(&["log", &sandbox.last_run()]);
     let reply = events.iter().find(|event| event["kind"] == "effect_finished" && event["key"] == key);
@@ -172,7 +173,7 @@ fn a_try_that_was_killed_is_charged_for_what_it_was_sent() {
     let whole = Sandbox::demo();
     assert!(review(&whole, &["review", PRD, "--json"], "").status.success());
     let cut = Sandbox::demo();
-    // The agents are under way: what they were sent was paid for, whatever became of it.
+    // The prompts of the running agents were paid for, even if their answers were lost.
     let output = review(&cut, &["review", PRD, "--json"], &format!("before:0:finished:{key}"));
     assert_eq!(output.status.signal(), Some(9));
     assert!(review(&cut, &["resume", "--json"], "").status.success());

@@ -1,5 +1,5 @@
-//! A big change, repaired by three fixers at a time in a program that is killed again and again: it comes to the very files,
-//! findings and statuses of a run that was left alone, and no agent is paid twice.
+//! A big change, repaired by three fixers at a time while the program is killed again and again. It must reach the files,
+//! findings and statuses of an uninterrupted run, and no recorded agent call may be repeated.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,7 +34,7 @@ fn text(file: usize, word: &str) -> String {
     text
 }
 
-/// What reviewers raise and fixers do: 200 findings of all severities over 40 files.
+/// Builds the script of reviewers and fixers: 200 findings of all severities in 40 files.
 fn script() -> String {
     let (mut findings, mut fixes) = (String::new(), String::new());
     for (file, flaw) in (0..FILES).flat_map(|file| (0..FLAWS).map(move |flaw| (file, flaw))) {
@@ -81,7 +81,7 @@ fn big_change() -> Sandbox {
     sandbox
 }
 
-/// What must be the same however often the program died.
+/// What must be the same however often the program was killed.
 #[derive(Debug, PartialEq)]
 struct Result {
     outcome: Value,
@@ -102,7 +102,7 @@ fn result(sandbox: &Sandbox) -> Result {
     }
 }
 
-/// All files of the person's.
+/// Returns all files of the user.
 fn files(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![sandbox.root().to_path_buf()];
@@ -117,12 +117,12 @@ fn files(sandbox: &Sandbox) -> BTreeMap<String, Vec<u8>> {
             }
         }
     }
-    // It names where the test runs.
+    // The settings contain the path of the sandbox.
     files.remove("tribunal.yaml");
     files
 }
 
-/// Agent calls so far, by task.
+/// Returns the number of agent calls so far, by task.
 fn calls(sandbox: &Sandbox) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
     for task in fs::read_to_string(sandbox.path("../calls")).unwrap_or_default().lines() {
@@ -137,7 +137,8 @@ fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
     command
 }
 
-/// Runs until `fault` strikes or so many events were told, or to the end. Whether it was killed.
+/// Runs until the fault point kills it, until it has printed `max_events` events, or to its end. Returns whether it was
+/// killed.
 fn live(sandbox: &Sandbox, args: &[&str], fault: &str, most: usize) -> bool {
     let mut child = command(sandbox, args)
         .env("TRIBUNAL_FAULT", fault)
@@ -147,7 +148,7 @@ fn live(sandbox: &Sandbox, args: &[&str], fault: &str, most: usize) -> bool {
         .unwrap();
     let told = BufReader::new(child.stdout.take().unwrap()).lines().take(most).count();
     if told == most {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = child.kill();
     }
     let ran = Ran::of(child.wait_with_output().unwrap());
@@ -155,16 +156,16 @@ fn live(sandbox: &Sandbox, args: &[&str], fault: &str, most: usize) -> bool {
     ran.code.is_none()
 }
 
-/// What the journal has.
+/// Returns all events in the journal.
 fn journal(sandbox: &Sandbox) -> Vec<Value> {
     sandbox.runs().pop().map(|run| sandbox.events(&["log", &run])).unwrap_or_default()
 }
 
-/// Where the next life ends: a point that is still to come.
+/// Picks the fault point of the next life among the entries that are still missing.
 fn next_point(sandbox: &Sandbox, missing: &[&str], due: usize, dice: &mut Dice) -> String {
     let flawed = |file: &usize| sandbox.read(&path(*file)).contains("Flaw");
     let flawed: Vec<usize> = (0..FILES).filter(flawed).collect();
-    // So that all of them find something to interrupt.
+    // The stride leaves enough entries for the later kills.
     let stride = (missing.len() / due).clamp(1, missing.len());
     let of_agent = |id: &&&str| {
         let (reply, key) = (id.contains(":finished:"), id.rsplit_once('/').map_or("", |(key, _)| key));
@@ -175,7 +176,7 @@ fn next_point(sandbox: &Sandbox, missing: &[&str], due: usize, dice: &mut Dice) 
         0 if !flawed.is_empty() => "between:landing".to_string(),
         1 if !flawed.is_empty() => "before:landing".to_string(),
         2 if !flawed.is_empty() => format!("before:write:f{:02}.txt", flawed[0]),
-        // What was said is not recorded yet, and has to be asked for again.
+        // The reply is not recorded yet, so the agent has to be asked again.
         3 | 4 if !replies.is_empty() => format!("before:{}", replies[dice.roll(replies.len())]),
         5 => format!("after:{}", missing[dice.roll(stride)]),
         _ => format!("before:{}", missing[dice.roll(stride)]),
@@ -213,7 +214,7 @@ fn two_hundred_findings_survive_fifty_kills() {
         }
         let missing: Vec<&str> = ids.iter().copied().filter(|id| !seen.contains(id)).collect();
         let point = next_point(&sandbox, &missing, KILLS - kill, &mut dice);
-        // Every third is killed from outside, if it comes so far, wherever it is then.
+        // Every third life is killed from outside after a few events, at an arbitrary point.
         let most = if kill % 3 == 0 { 1 + dice.roll(8) } else { usize::MAX };
         let args = if journal.is_empty() { &review[..] } else { &["resume", "--json"] };
         assert!(live(&sandbox, args, &point, most), "kill {kill}: {point} did not come up");

@@ -1,4 +1,4 @@
-//! The demo tells the whole story, in real processes, in no time where nobody watches.
+//! The demo runs a complete review in real processes, without delays if its output is not a terminal.
 
 use crate::common::{PRD, Ran, Sandbox};
 
@@ -48,7 +48,7 @@ fn its_tracker_reads_well() {
     let steady: Vec<&str> = tracker
         .lines()
         .filter(|line| !line.starts_with("Generated:") && !line.starts_with("<!-- tribunal: "))
-        // Who fixed what depends on which fixer was faster.
+        // Which fixer made a fix depends on which one was faster.
         .filter(|line| !line.contains("/fix/"))
         .collect();
     insta::assert_snapshot!(steady.join("\n"));
@@ -82,7 +82,7 @@ fn the_log_draws_the_run_again_as_it_was_drawn_live() {
         let start = text.find("review of").unwrap();
         let end = text.find("\nNow look around").unwrap_or(text.len());
         let lines = text[start..end].lines();
-        // What an agent said it was doing is for live screens only.
+        // Only live screens show the progress messages of agents.
         lines.filter(|line| !line.starts_with("  · ")).map(String::from).collect()
     };
     assert_eq!(shown(&log.out), shown(&live.err));

@@ -1,4 +1,4 @@
-//! `tribunal doctor` with clients that are shell scripts: what they say, what is missing, what mends it.
+//! `tribunal doctor` with shell scripts as clients: what it reports, what is missing, and the command that repairs it.
 
 use std::fs;
 
@@ -11,11 +11,11 @@ use tribunal_agents::{
 
 use crate::common::{Ran, Sandbox, write_program};
 
-/// A machine with these programs on its path and nothing else.
+/// A machine with only these programs on its path.
 struct Machine {
     sandbox: Sandbox,
     variables: Vec<(&'static str, &'static str)>,
-    /// How long a client may take to answer, in seconds: long, as the machine may be busy.
+    /// How many seconds a client may take to answer. The default is long, as the machine may be busy.
     patience: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Machine {
         Ran::of(command.output().unwrap())
     }
 
-    /// As people see it, with its exit code.
+    /// Returns the report as the user sees it, with the exit code.
     fn said(&self) -> String {
         let ran = self.run(&[]);
         let home = self.sandbox.home().display().to_string();
@@ -107,7 +107,7 @@ fn clients_that_are_there_and_one_that_nobody_is_signed_in_to() {
 fn a_client_that_hangs_and_one_that_is_too_old_keep_a_review_from_running() {
     let programs = [("claude", HANGS), ("codex", TOO_OLD)];
     let mut machine = Machine::new("agents: {use: [claude-code, codex]}\n", &programs);
-    // The one that answers has to do so in time, too.
+    // The client that does answer needs some of this time, too.
     machine.patience = "5";
     insta::assert_snapshot!(machine.said(), @r"
     clients
@@ -298,7 +298,7 @@ fn the_report_fits_its_schema() {
     assert_eq!(report["others"][0]["id"], "opencode");
 }
 
-/// Nothing beside its folder and its row names a client, so whatever lists clients lists all of them.
+/// A client is named only in its directory and its registry row, so every list of clients must contain all of them.
 #[test]
 fn every_client_of_the_registry_is_reached() {
     let programs: Vec<(&str, &str)> = CLIENTS.iter().map(|client| (client.program, "exit 1")).collect();
@@ -343,7 +343,7 @@ fn a_review_starts_with_no_client_that_is_too_old_for_its_flags() {
 
 #[test]
 fn a_sign_in_that_shows_nowhere_is_asked_for_before_nobody_is_taken() {
-    // Nothing in the environment or at home says so; the client itself does.
+    // Neither the environment nor the home directory shows the sign-in; only the client itself does.
     let machine = Machine::new("", &[("claude", SIGNED_IN), ("git", GIT)]);
     machine.sandbox.write("plan.md", "# Plan\n");
     let ran = machine.types(&["review", "plan.md", "--dry-run"]);

@@ -1,4 +1,4 @@
-//! `tribunal gc`: what nobody needs goes, what somebody may need stays whole.
+//! `tribunal gc`: it removes what is no longer needed and keeps everything that may be needed complete.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ const SCRIPT: &str = "tasks:
     fix: [{match: fast, replace: It shall be fast., with: It answers in 200 ms., description: number}]
 ";
 
-/// One run that is resolved, one that waits for a person, one that was killed.
+/// A project with one resolved run, one that waits for the user, and one that was killed.
 fn project() -> (Sandbox, [String; 3]) {
     let sandbox = Sandbox::scripted(SCRIPT);
     sandbox.write("other.md", "# Other\n\nIt shall be fast.\n");
@@ -39,14 +39,14 @@ fn project() -> (Sandbox, [String; 3]) {
     (sandbox, [resolved, waiting, died])
 }
 
-/// A copy of a run that the journal does not know.
+/// Adds workspace files of a run that is not in the journal.
 fn orphan(sandbox: &Sandbox) {
     for file in ["tree/plan.md", "base", "manifest.json"] {
         sandbox.write(&format!(".tribunal/work/nobody-0000/round-1.freeze/{file}"), "a copy\n");
     }
 }
 
-/// All that a person can read of a run: its entries, and every text they name.
+/// Returns everything the user can read of a run: its entries and every text they name.
 fn all_of(sandbox: &Sandbox, run: &str) -> (Vec<Value>, Value) {
     let texts = sandbox.json(&["log", run, "--prompts", "--key", "/"]);
     for call in texts["calls"].as_array().unwrap() {
@@ -132,7 +132,7 @@ fn people_are_told_what_went() {
     orphan(&sandbox);
     let out = sandbox.run(&["gc", "--runs", "--keep-days", "0", "--dry-run"]).out;
     let out = sandbox.normal(&out);
-    // Sizes follow every word of the prompts.
+    // The sizes change with every word of the prompts, so the snapshot leaves them out.
     let lines = out.lines().map(|line| line.split(" (").next().unwrap());
     let lines: Vec<&str> = lines.map(|line| line.split(" KB in all").next().unwrap()).collect();
     insta::assert_snapshot!(lines[..4].join("\n"), @r"
@@ -168,7 +168,7 @@ fn a_run_whose_processes_are_still_ending_is_left_alone() {
     let sandbox = Sandbox::scripted(SCRIPT);
     assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(0));
     let run = sandbox.last_run();
-    // As if its process had been killed and its keepers were not yet done.
+    // The lock looks as if the process had been killed and its keepers had not finished yet.
     let _held = hold(&sandbox, &run, &format!("{run}\n1@1@0\n"));
     let said = sandbox.json(&["gc", "--runs", "--keep-days", "0"]);
     assert_eq!((&said["live"][0], said["runs"].as_array().unwrap().len()), (&run.as_str().into(), 0));

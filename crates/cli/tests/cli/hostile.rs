@@ -1,4 +1,4 @@
-//! Agents that hang, fall silent, flood, babble and do everything to outlive their run; and a Tribunal that is killed.
+//! Agents that hang, fall silent, flood, print garbage or try to outlive their run; and a Tribunal that is killed.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::Sandbox;
 
-/// A daemon in a session of its own, twice forked, deaf to requests, that holds descriptor 3.
+/// Starts a daemon that has its own session, is forked twice, ignores signals, and holds descriptor 3.
 const DAEMON: &str = "(setsid sh -c \"trap '' TERM HUP INT; while :; do sleep 1000; done\" &)\n";
 
-/// A pipe that ends when the last process that holds it is gone.
+/// A named pipe that is closed when the last process that holds it has ended.
 struct Held {
     path: PathBuf,
     reader: Receiver<String>,
@@ -34,7 +34,7 @@ impl Held {
     }
 
     fn until_gone(self) -> String {
-        // If nobody ever opened it, the reader still waits for somebody to.
+        // If no process ever opened the pipe for writing, the reader thread still waits for one.
         drop(fs::OpenOptions::new().read(true).write(true).open(&self.path).unwrap());
         self.reader
             .recv_timeout(Duration::from_secs(120))
@@ -42,13 +42,13 @@ impl Held {
     }
 }
 
-/// A review whose agent has started a daemon and now hangs; returns once both are there.
+/// Starts a review whose agent starts a daemon and then hangs; returns once both are running.
 fn with_a_daemon() -> (Sandbox, Held, Child) {
     let sandbox = Sandbox::with_agent("");
     let held = Held::new(&sandbox);
     let up = sandbox.path("up");
     assert!(std::process::Command::new("mkfifo").arg(&up).status().unwrap().success());
-    // Deaf before anything else is started: whoever ignores a signal hands that on.
+    // The trap comes before any other command, because child processes inherit ignored signals.
     let script = format!(
         "trap '' TERM\nexec 3>'{}'\n{DAEMON}echo up >'{}'\nwhile :; do sleep 1000; done\n",
         held.path.display(),
@@ -69,7 +69,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
 }
 
-/// The keepers that a Tribunal has started.
+/// Returns the keepers that a Tribunal process has started.
 fn keepers(child: &Child) -> Vec<Pid> {
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
     let keeper = |number: &str| {
@@ -84,7 +84,7 @@ fn keepers(child: &Child) -> Vec<Pid> {
 fn killed_tribunal_leaves_nothing_and_a_quick_resume_waits_for_that() {
     let (sandbox, held, mut child) = with_a_daemon();
     let keepers = keepers(&child);
-    // They do not get to end anything before the resume has met them.
+    // The stopped keepers cannot end anything before the resume has met them.
     for keeper in &keepers {
         kill_process(*keeper, Signal::STOP).unwrap();
     }
@@ -112,7 +112,7 @@ fn killed_tribunal_leaves_nothing_and_a_quick_resume_waits_for_that() {
 fn what_survived_tribunal_and_its_keeper_is_ended_by_the_next_start() {
     let (sandbox, held, mut child) = with_a_daemon();
     let keepers = keepers(&child);
-    // Stopped first: neither it nor its keepers get to end anything.
+    // Tribunal is stopped first, so that neither it nor its keepers can end anything.
     kill_process(pid(&child), Signal::STOP).unwrap();
     for keeper in keepers {
         kill_process(keeper, Signal::KILL).unwrap();
@@ -153,14 +153,14 @@ fn stop_reaches_a_running_run() {
     assert!(said.out.contains("stops as soon as its agents have finished"), "{}", said.out);
     let said = sandbox.run(&["stop", "plan", "--now"]);
     assert!(said.out.contains("has stopped; to go on: tribunal resume plan-"), "{}", said.out);
-    // Stop returned: nothing is left.
+    // `stop --now` returned, so no process may be left.
     assert_eq!(child.wait().unwrap().code(), Some(130));
     held.until_gone();
     let said = sandbox.run(&["stop"]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), "nothing is running here\n"));
 }
 
-/// The faults of a run, as the journal has them.
+/// Returns the faults of the seats, as the journal records them.
 fn faults(sandbox: &Sandbox) -> Vec<String> {
     let events = sandbox.events(&["log"]);
     let seats = events.iter().filter(|event| event["kind"] == "seat_incomplete");
@@ -199,7 +199,7 @@ fn a_silent_agent_is_a_fault_of_its_own() {
         faults(&sandbox)
     };
     assert_eq!(after(1, "sleep 1000\n"), ["never_active"]);
-    // On a machine that is busy it may not have come to its only word in time: then it gets more.
+    // On a busy machine the agent may not get to print its line in time; then it gets more time.
     let spoke =
         |seconds: u32| Some(after(seconds, "echo now; sleep 1000\n")).filter(|f| f != &["never_active"]);
     assert_eq!([1, 4, 16].into_iter().find_map(spoke).unwrap(), ["silent"]);
@@ -208,7 +208,7 @@ fn a_silent_agent_is_a_fault_of_its_own() {
 #[test]
 fn a_flooding_agent_is_a_fault_of_its_own() {
     let sandbox = Sandbox::with_agent("exec yes 'an answer that never ends, in lines of some length'\n");
-    // What it printed counts; here it is the flood that is to end it.
+    // Printed output counts as tokens; the high limit lets the flood end the agent first.
     sandbox.set("limits: {max_tokens: 100000000}");
     fails_as(&sandbox, "flood", "printed without end (10");
 }
@@ -219,7 +219,7 @@ fn a_babbling_agent_is_a_fault_of_its_own() {
     fails_as(&sandbox, "malformed", "in a form that cannot be read");
 }
 
-/// Reviewers raise one finding once the gate is opened; fixers keep their prompt and give up.
+/// Reviewers raise one finding once the gate is open. Fixers save their prompt and give up.
 fn gated() -> (Sandbox, PathBuf) {
     let sandbox = Sandbox::with_agent("");
     let (gate, prompt) = (sandbox.path("gate"), sandbox.path("prompt"));
@@ -236,7 +236,7 @@ fn gated() -> (Sandbox, PathBuf) {
     (sandbox, gate)
 }
 
-/// Starts a review and returns once its agent is under way.
+/// Starts a review and returns once its agent is running.
 fn start(sandbox: &Sandbox, file: &str) -> (Child, BufReader<ChildStdout>) {
     let mut review = sandbox.command(&["review", file, "--json"]);
     let mut child = review.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -281,12 +281,12 @@ fn a_detached_run_goes_on_without_us() {
     assert!(said.out.contains("log plan-") && said.out.contains("--follow"), "{}", said.out);
     assert_eq!(sandbox.json(&["runs"])["runs"][0]["state"], "running");
     open_for(&gate);
-    // Ends with the run.
+    // Following the log ends with the run.
     let run = sandbox.last_run();
     assert!(sandbox.run(&["log", &run, "--follow"]).out.contains("waiting · "));
     assert_eq!(sandbox.json(&["status", &run])["runs"][0]["state"], "waiting");
 
-    // Behind `--` there are files only, and several are several runs.
+    // All arguments after `--` are files, and several files are several runs.
     sandbox.write("--detach", "# Odd\n\nIt shall be fast.\n");
     let said = sandbox.run(&["review", "--detach", "--", "plan.md", "--detach"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
@@ -300,7 +300,7 @@ fn a_detached_run_goes_on_without_us() {
     assert!(refused.err.contains("nosuch.md"), "{}", refused.err);
 }
 
-/// Follows a run's JSON until an event that `wanted` accepts.
+/// Reads the events of a run until a line contains `expected_text`.
 fn until(lines: &mut BufReader<ChildStdout>, wanted: &str) {
     let mut line = String::new();
     while !line.contains(wanted) {
@@ -332,7 +332,7 @@ fn runs_on_two_subjects_go_on_side_by_side_and_one_subject_has_one() {
     }
 }
 
-/// Lets everybody pass who waits at the gate.
+/// Lets all agents continue that wait at the gate.
 fn open_for(gate: &Path) {
     fs::write(gate, "").unwrap();
 }
@@ -359,7 +359,7 @@ fn a_killed_keeper_costs_its_own_task_one_try_and_nobody_elses() {
     let mut child = review.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     for fifo in &up {
         assert_eq!(fs::read_to_string(fifo).unwrap(), "up\n");
-        // The next try finds a plain file.
+        // The next attempt writes to a plain file instead of the pipe.
         fs::remove_file(fifo).unwrap();
     }
     let children = |of: &str| -> Vec<String> {
@@ -376,7 +376,7 @@ fn a_killed_keeper_costs_its_own_task_one_try_and_nobody_elses() {
     let keepers = children(&child.id().to_string());
     let keeper = keepers.iter().find(keeps_party).unwrap();
     kill_process(Pid::from_raw(keeper.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
-    // The gate opens only when the loss has been noticed.
+    // The gate opens only after the loss has been noticed.
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     until(&mut lines, "its keeper was killed");
     open_for(&gate);

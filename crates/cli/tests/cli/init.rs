@@ -1,4 +1,4 @@
-//! `tribunal init`: what it changes is shown first, everything else stays byte for byte, and it can be taken back.
+//! `tribunal init`: it shows its changes first, leaves everything else byte for byte as it was, and can be undone.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::common::{Ran, Sandbox, TRIBUNAL, write_program};
 const LOCAL: &str = ".claude/settings.local.json";
 const SHARED: &str = ".claude/settings.json";
 
-/// A project and a path with these clients on it, none of which may be started.
+/// A project and a path with these clients on it. None of the clients may be started.
 struct Place {
     sandbox: Sandbox,
     bin: PathBuf,
@@ -23,7 +23,7 @@ struct Place {
 impl Place {
     fn new(clients: &[&str]) -> Place {
         let sandbox = Sandbox::new();
-        // Whatever stands around the temporary folder: the project is here.
+        // The directory marks the project's root, so that no parent of the temporary directory is taken for it.
         fs::create_dir(sandbox.path(".tribunal")).unwrap();
         let bin = sandbox.home().with_file_name("bin");
         fs::create_dir(&bin).unwrap();
@@ -35,7 +35,7 @@ impl Place {
         Place { sandbox, bin }
     }
 
-    /// The same in a repository of git.
+    /// Creates the same project in a git repository.
     fn in_git(clients: &[&str]) -> Place {
         let place = Place::new(clients);
         let path = std::env::var_os("PATH").unwrap();
@@ -66,7 +66,7 @@ impl Place {
         serde_json::from_str(&self.good(&[args, &["--json"]].concat()).out).unwrap()
     }
 
-    /// Every file of the project with its text.
+    /// Returns every file of the project with its text.
     fn files(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
         let mut folders = vec![self.sandbox.root().to_path_buf()];
@@ -95,7 +95,7 @@ impl Place {
         self.sandbox.normal(text).replace(&beside, "[beside]").replace(&own, "[tribunal]")
     }
 
-    /// Nothing happens, with this code; what is said.
+    /// Asserts that the command changes nothing and exits with this code; returns its message.
     fn refused(&self, args: &[&str], code: i32) -> String {
         let before = self.files();
         let ran = self.run(args);
@@ -122,7 +122,7 @@ fn a_fresh_project_gets_hooks_settings_and_ignored_files() {
         ".tribunal/\n.claude/review-loop-state.yaml\n.claude/settings.local.json\n"
     );
     insta::assert_snapshot!(place.shown(&format!("{}{}", ran.out, ran.err)));
-    // Our own reader has nothing to say against it.
+    // The settings reader of Tribunal must accept the new file.
     let read = place.sandbox.run(&["inspect", "settings", "tribunal.yaml"]);
     assert_eq!(read.code, Some(0), "{}{}", read.out, read.err);
 }
@@ -272,7 +272,7 @@ fn links_that_lead_out_of_the_project_are_not_followed() {
     place.refused(&["--yes"], 2);
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
 
-    // One that stays inside is a person's way to keep it.
+    // A link that stays inside the project is followed, as the user may keep the file elsewhere.
     fs::remove_file(place.sandbox.path(".claude")).unwrap();
     place.sandbox.write("kept/claude.json", "{}\n");
     fs::create_dir(place.sandbox.path(".claude")).unwrap();

@@ -1,4 +1,4 @@
-//! How much is shown: in pipes, and on a real terminal, for which tmux stands in.
+//! How much progress is shown in pipes and on a terminal, which tmux provides.
 
 use std::process::Command;
 
@@ -41,7 +41,7 @@ fn a_mode_that_nobody_knows_is_a_usage_error() {
     assert!(!sandbox.path(".tribunal").exists());
 }
 
-/// A tmux server of our own, gone with the test.
+/// A private tmux server that is killed at the end of the test.
 struct Tmux(String);
 
 impl Tmux {
@@ -58,7 +58,8 @@ impl Drop for Tmux {
     }
 }
 
-/// A terminal answers where its cursor is once it has drawn all that came before: nothing has to be waited for.
+/// Asks the terminal for its cursor position. The terminal answers after it has drawn everything before, so no delay is
+/// needed.
 const DRAWN: &str =
     "stty -icanon -echo; printf '\\033[6n'; dd bs=32 count=1 2>/dev/null >/dev/null; stty icanon echo";
 

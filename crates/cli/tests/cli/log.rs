@@ -1,4 +1,4 @@
-//! `tribunal log`: parts of a run, what agents were sent, and a run that goes on.
+//! `tribunal log`: filters, prompts and answers, and following a live run.
 
 use std::{
     io::{BufRead, BufReader, Read},

@@ -1,4 +1,4 @@
-//! The binary from outside: what people type, what they read, what it exits with.
+//! The binary from outside: its commands, their output and their exit codes.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod agents;

@@ -1,4 +1,4 @@
-//! `tribunal inspect menu`: what is a menu in what an agent said, what is none, and why.
+//! `tribunal inspect menu`: which parts of an agent's text are menus, which are not, and why.
 
 use crate::common::Sandbox;
 

@@ -1,5 +1,5 @@
-//! Findings handed on: which form was asked for, of which findings, with which exit code. What the forms look like is tested
-//! where they are made.
+//! Exports of findings: the format, the selected findings and the exit code. The contents of the formats are tested in the
+//! crate that renders them.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ const TWO: &str = "tasks:
           - {severity: low, category: clarity, description: nobody wrote this, quote: It shall be cheap.}
 ";
 
-/// One finding is open, one is dismissed.
+/// A reviewed project with one open and one dismissed finding.
 fn reviewed() -> Sandbox {
     let sandbox = Sandbox::scripted(TWO);
     assert_eq!(sandbox.run(&["review", "plan.md", "--no-fix"]).code, Some(3));

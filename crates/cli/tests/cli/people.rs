@@ -1,4 +1,4 @@
-//! What waits for a person, and what happens when one answers.
+//! Decisions that wait for the user, and what follows from the answers, edits and signals of the user.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -37,7 +37,7 @@ fn a_blocked_finding_becomes_a_decision_that_waits() {
       dismiss  it is not an issue
       defer    it is one, but not now
     ");
-    // Resuming without an answer changes nothing and says so again.
+    // Resuming without an answer changes nothing and reports the decision again.
     let ran = sandbox.run(&["resume"]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);
 }
@@ -187,7 +187,7 @@ fn a_halted_run_offers_more_and_goes_on_with_it() {
     let halted = "halted · the fix iterations of the round are used up: 1 open after 1 fix iteration\n";
     assert!(ran.err.contains(halted), "{}", ran.err);
     assert_eq!(sandbox.run(&["decisions", "D1", "more"]).code, Some(0));
-    // It says the same again: more of that would only cost more.
+    // The fixer gives the same output again, so the run stops instead of spending more.
     let ran = sandbox.run(&["resume"]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);
     assert!(ran.err.contains("fixers go in circles about it"), "{}", ran.err);
@@ -225,7 +225,7 @@ fn what_is_not_understood_in_an_edited_tracker_is_kept_aside_never_overwritten()
     assert!(sandbox.read(tracker).contains("<!-- ISSUES_START -->"));
 }
 
-/// A review whose agent never ends; returns once the agent is under way.
+/// Starts a review whose agent never ends; returns once the agent is running.
 pub fn hanging() -> (Sandbox, std::process::Child, BufReader<ChildStdout>) {
     let sandbox = Sandbox::scripted("tasks: [{task: '*', steps: [{hang: true}]}]\n");
     let mut child = sandbox
@@ -289,13 +289,13 @@ fn a_run_that_nobody_works_on_is_not_stopped_but_told_of() {
         );
     }
     assert!(sandbox.json(&["stop", &run])["stopping"].is_null());
-    // As if its process had been killed and its keepers were not yet done.
+    // The lock looks as if the process had been killed and its keepers had not finished yet.
     let held = hold(&sandbox, &run, &format!("{run}\n1@1@0\n"));
     let ran = sandbox.run(&["stop"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.out.contains("what is left of its agents is being ended"), "{}", ran.out);
     drop(held);
-    // As if it had been taken by a Tribunal that writes locks in another way.
+    // The lock looks as if a Tribunal with another lock format had taken it.
     let _held = hold(&sandbox, &run, "somebody else\n");
     let ran = sandbox.run(&["stop"]);
     assert_eq!(ran.code, Some(5), "{}", ran.out);
@@ -311,7 +311,7 @@ fn settings_that_do_not_fit_what_was_begun_are_refused_and_change_nothing() {
     let (sandbox, mut child, _lines) = hanging();
     signal(&child, Signal::TERM);
     child.wait().unwrap();
-    // Another agent by name: the call that was under way was to the old one.
+    // The recorded call that was under way names the old agent.
     let settings = sandbox.read("tribunal.yaml");
     sandbox.write("tribunal.yaml", &settings.replace("scripted", "other"));
     sandbox.write("script.yaml", "tasks: [{task: '*', steps: [{findings: []}]}]\n");
@@ -321,7 +321,7 @@ fn settings_that_do_not_fit_what_was_begun_are_refused_and_change_nothing() {
     assert_eq!(sandbox.run(&["resume"]).code, Some(0));
 }
 
-/// One finding is doubted by both challengers; on the other, which is critical, no two of three agree.
+/// Both challengers doubt one finding. On the other one, which is critical, no two of three verdicts agree.
 const DISPUTED: &str = "tasks:
   - task: 'round-1/review/*'
     steps:

@@ -1,10 +1,10 @@
-//! `tribunal inspect project` through the binary: every era's marks, a folder without BMAD, and files that are broken.
+//! `tribunal inspect project` through the binary: projects of each era, a directory without BMAD, and broken files.
 
 use crate::common::Sandbox;
 
 const QUIET: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
 
-/// What is shown, without the folder's name.
+/// Returns the report without its first line, which names the directory.
 fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
     let ran = sandbox.run(&[&["inspect", "project"], args].concat());
     let rest = ran.out.lines().skip(1).collect::<Vec<_>>().join("\n");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::Sandbox;
 
-/// As the client prints it: a line each.
+/// Returns an answer as the client prints it, one JSON object per line.
 fn answered() -> String {
     let id = "3bb88e4a-9428-4796-be0a-9f5bd3501386";
     let finding = json!({"severity": "high", "category": "test", "description": "fast is vague", "quote": "It shall be fast."});

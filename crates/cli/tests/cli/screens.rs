@@ -1,8 +1,8 @@
-//! What agents, documents and settings contain is shown, and never obeyed by a screen.
+//! Control characters in agents' output, documents and settings are shown escaped and never reach the terminal.
 
 use crate::common::Sandbox;
 
-/// Clears the screen, hides behind one character, turns the writing round.
+/// Clears the screen, sets a colour with a one-character escape, and reverses the text direction.
 const HOSTILE: &str = "\x1b[2J\u{9b}31m\u{202e}";
 
 fn assert_harmless(what: &str, text: &str) {

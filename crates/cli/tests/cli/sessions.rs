@@ -1,4 +1,4 @@
-//! Sessions that people have open: what hooks answer, loops, other tools' state files. No real client takes part.
+//! Sessions of the user: answers of hooks, loops, and state files of other tools. No real client is started.
 
 use std::{io::Write, process::Stdio};
 
@@ -10,7 +10,7 @@ pub const OURS: &str = ".claude/review-loop-state.yaml";
 const THEIRS: &str = ".claude/ralph-loop.local.md";
 const DONE: &str = "<promise>DONE</promise>";
 
-/// What a client says when a session wants to stop.
+/// Builds the input that a client sends when a session wants to stop.
 pub fn stops(session: &str, last: &str) -> Value {
     json!({ "session_id": session, "hook_event_name": "Stop", "stop_hook_active": true, "last_assistant_message": last })
 }
@@ -19,12 +19,12 @@ pub fn hook(sandbox: &Sandbox, words: &[&str], says: &[u8]) -> Ran {
     let mut command = sandbox.command(&[&["hook"], words].concat());
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Who has already answered does not listen any more.
+    // A hook that has already answered may have closed its stdin.
     let _ = child.stdin.take().unwrap().write_all(says);
     Ran::of(child.wait_with_output().unwrap())
 }
 
-/// A hook's answer; whatever happens, it is one, and the exit code is 0.
+/// Runs a hook and returns its answer and stderr. A hook always answers, with exit code 0.
 pub fn answer(sandbox: &Sandbox, event: &str, says: &Value) -> (Value, String) {
     let ran = hook(sandbox, &[event], says.to_string().as_bytes());
     assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -32,20 +32,20 @@ pub fn answer(sandbox: &Sandbox, event: &str, says: &Value) -> (Value, String) {
     (said, ran.err)
 }
 
-/// What the model reads if the stop was refused.
+/// Returns what the model reads if the stop was refused.
 pub fn refused(sandbox: &Sandbox, says: &Value) -> Option<String> {
     let (said, _) = answer(sandbox, "stop", says);
     (said["decision"] == "block").then(|| said["reason"].as_str().unwrap().to_string())
 }
 
-/// A folder that is surely a project of its own.
+/// A directory with settings, so that no parent directory is taken for the project.
 fn project() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("tribunal.yaml", "tier: 1\n");
     sandbox
 }
 
-/// Starts a loop and gives its name.
+/// Starts a loop and returns its id.
 fn start(sandbox: &Sandbox, more: &[&str]) -> String {
     let words = [&["loop", "start", "Make it work", "--session", "s1"], more].concat();
     let document = sandbox.json(&words);
@@ -215,7 +215,7 @@ fn one_loop_at_a_time_and_what_holds_nobody_makes_room() {
     assert!(refused(&sandbox, &stops("s2", "")).is_some());
 }
 
-/// What a person does to the file is done.
+/// Edits of the user in the state file take effect.
 #[test]
 fn the_state_file_may_be_edited_and_deleted() {
     let sandbox = project();
@@ -284,7 +284,7 @@ fn a_stale_state_expires_and_is_reported() {
     assert_eq!(refused(&sandbox, &stops("s1", "")), None);
 }
 
-/// A state file that a workflow wrote and no journal knows: its own counts are all there is.
+/// A state file that a workflow wrote and no journal knows is judged by its own counts.
 #[test]
 fn a_state_file_of_a_workflow_is_understood() {
     let sandbox = project();
@@ -313,7 +313,7 @@ fn ralph(prompt: &str, promise: &str) -> String {
     )
 }
 
-/// The loop of another tool goes on as it was, with our hook in the place of its own.
+/// A loop of another tool continues, with our hook in place of the tool's own.
 #[test]
 fn a_ralph_loop_is_understood() {
     let sandbox = project();
@@ -401,12 +401,12 @@ fn sessions_are_kept_from_what_is_tribunals_and_held_ones_from_more() {
     assert!(shown.contains("was kept from Bash: Refused: `git reset --hard`"), "{shown}");
 }
 
-/// What is not counted where it counts did not happen: else it could be for ever.
+/// A refusal that cannot be counted in the file is counted in the journal; otherwise the loop could run forever.
 #[test]
 fn limits_hold_though_a_counter_cannot_be_written() {
     let sandbox = project();
     start(&sandbox, &["--max-iterations", "2"]);
-    // The file cannot be edited: the journal counts.
+    // This edit makes the file impossible to update, so the journal has to count.
     sandbox.write(OURS, &sandbox.read(OURS).replace("last_updated: \"", "last_updated: [x]\nformer: \""));
     assert!(refused(&sandbox, &stops("s1", "")).is_some() && refused(&sandbox, &stops("s1", "")).is_some());
     assert_eq!(refused(&sandbox, &stops("s1", "")), None);
@@ -493,7 +493,7 @@ fn hooks_of_a_step_run_in_their_order_and_only_if_they_are_trusted() {
     assert!(ran.err.contains("have not trusted") && ran.err.contains("trust --step step.md"), "{}", ran.err);
     assert_eq!(sandbox.run(&["trust", "--yes", "--step", "step.md"]).code, Some(0));
     assert_eq!(sandbox.run(&words).code, Some(0));
-    // What an agent says comes by the environment: it is no part of the command.
+    // Text of an agent reaches the hook through the environment and is never part of the command.
     tool(&sandbox, "pre-tool-use", json!({ "command": "ls; $(touch hacked) \"x\"" }));
     tool(&sandbox, "pre-tool-use", json!({ "command": "true" }));
     tool(&sandbox, "post-tool-use", json!({ "command": "true" }));
@@ -509,7 +509,7 @@ fn hooks_of_a_step_run_in_their_order_and_only_if_they_are_trusted() {
     assert!(!sandbox.path("hacked").exists());
     let shown = sandbox.run(&["loop", "status", loops(&sandbox)[0]["id"].as_str().unwrap()]).out;
     assert!(shown.contains("exit code 3") && shown.contains("mind the gap"), "{shown}");
-    // Changed by somebody: not run until it is trusted again.
+    // A changed command does not run until it is trusted again.
     sandbox.write("step.md", &STEP.replace("echo stop", "touch hacked; echo stop"));
     assert!(refused(&sandbox, &stops("s1", "")).is_some());
     assert!(!sandbox.path("hacked").exists() && sandbox.read("trace") == trace);

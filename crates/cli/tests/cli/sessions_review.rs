@@ -1,4 +1,4 @@
-//! A review whose findings a session repairs, from outside: hooks by hand, reviewers by script.
+//! Reviews whose findings a session repairs, through the binary: the tests call the hooks, and scripts play the reviewers.
 
 use serde_json::json;
 
@@ -99,7 +99,7 @@ fn taking_the_text_away_repairs_nothing_and_checks_count() {
     assert!(refused(&sandbox, &stops("s1", DONE)).is_some());
 }
 
-/// Files lie in the same tree as the session: what is written into them may be its own word about its own work.
+/// The session can write every file of the project, so answers in files may be its own and do not count.
 #[test]
 fn the_session_does_not_answer_for_the_person() {
     let sandbox = reviewed();
@@ -118,7 +118,7 @@ fn the_session_does_not_answer_for_the_person() {
     assert_eq!(ran.code, Some(3), "{}", ran.err);
     assert!(refused(&sandbox, &stops("s1", DONE)).is_some());
 
-    // The person may, and fixers take over.
+    // The user may accept, and the run ends.
     let ran = sandbox.run(&["decisions", &format!("{run}.D2"), "accept"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(sandbox.run(&["resume"]).code, Some(0));
@@ -135,7 +135,7 @@ fn a_session_that_gives_up_leaves_the_question_to_a_person() {
     assert_eq!(state(&sandbox), "waiting");
     let asked = sandbox.run(&["decisions"]).out;
     assert!(asked.contains("who repairs what is open?"), "{asked}");
-    // It may come back later.
+    // The session may still repair the findings later.
     repair(&sandbox);
     assert_eq!(resume(&sandbox).code, Some(0));
 }
@@ -180,7 +180,7 @@ fn a_new_session_is_told_what_happened_here() {
     assert!(told.contains("This session has taken on plan-"), "{told}");
 }
 
-/// A word in the state file is nobody's verdict.
+/// The journal decides whether a session may stop; edits of the state file do not.
 #[test]
 fn the_state_file_does_not_say_what_is_judged() {
     let sandbox = reviewed();

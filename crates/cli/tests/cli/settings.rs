@@ -1,4 +1,4 @@
-//! Settings through the binary: layers, origins, pasted blocks, the schema for editors.
+//! Settings through the binary: layers, origins, pasted blocks, and the schema for editors.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::common::Sandbox;
 
 const QUIET: &str = "tasks: [{task: '*', steps: [{findings: []}]}]\n";
 
-/// The settings in force, by path.
+/// Returns the value and the origin of the setting at this path.
 fn origin(document: &Value, path: &str) -> (Value, String) {
     let all = document["settings"].as_array().unwrap();
     let found = all.iter().find(|setting| setting["path"] == path).unwrap_or_else(|| panic!("{path}"));
@@ -204,7 +204,7 @@ fn the_schema_knows_what_the_reader_knows() {
     }
 }
 
-/// `fast` answers in one seat and dies in the other two, `big` answers in all.
+/// Writes settings in which `fast` answers in one seat and fails in the other two, and `big` answers in all.
 fn ladder(sandbox: &Sandbox) {
     sandbox.write(
         "weak.yaml",
@@ -232,8 +232,8 @@ fn a_stronger_agent_takes_over_from_one_that_failed_twice() {
     }
     by.sort();
     by.dedup();
-    // It dies at once, and again in the same way: whoever stands behind it does its seats in the same round
-    // (seats work side by side, so one may have handed over before another begins).
+    // The agent fails twice at once, so its stronger agent takes over its seats in the same round. Seats work side by side:
+    // one may have been handed over before another begins.
     assert_eq!(by, ["round-1 big replay", "round-1 fast replay"], "{calls}");
 }
 
@@ -289,7 +289,7 @@ fn a_party_is_played_by_the_project_s_own_team() {
     assert_eq!(document["roster"]["names"][2], "Pilot");
 
     sandbox.run(&["review", "plan.md", "--level", "dual", "--no-fix"]);
-    // What was pinned holds, whatever becomes of the file.
+    // The run uses the recorded personas, even after the file is gone.
     fs::remove_file(sandbox.path(MANIFEST)).unwrap();
     let events = serde_json::to_string(&sandbox.events(&["log", &sandbox.last_run()])).unwrap();
     for persona in [

@@ -1,4 +1,4 @@
-//! Several subjects in one command: runs side by side, agents shared, stops, refusals, what is said.
+//! Several subjects in one command: parallel runs, shared agents, interrupts, refusals, and grouped output.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -16,7 +16,7 @@ use crate::common::{Ran, Sandbox};
 const NOTHING: &str = "echo 'findings: []'\n";
 const SIX: [&str; 6] = ["one.md", "two.md", "three.md", "four.md", "five.md", "six.md"];
 
-/// A project with these documents and a shell script as the agent. A task that meets nobody fails after a while.
+/// A project with these documents and a shell script as the agent. A task that waits in vain times out.
 fn documents(files: &[&str], agent: &str) -> Sandbox {
     let sandbox = Sandbox::with_agent(agent);
     let settings = sandbox.read("tribunal.yaml").replace("tasks: {", "tasks: {reviewer_timeout: 60, ");
@@ -27,7 +27,7 @@ fn documents(files: &[&str], agent: &str) -> Sandbox {
     sandbox
 }
 
-/// A pipe in the project; opened for both ends, so that nobody meets its end.
+/// A named pipe in the project. It is open for reading and writing, so that neither side sees its end.
 struct Pipe {
     path: PathBuf,
     file: fs::File,
@@ -41,7 +41,7 @@ impl Pipe {
         Pipe { path, file }
     }
 
-    /// Returns when so many lines came.
+    /// Blocks until `line_count` lines have arrived.
     fn lines(&self, number: usize) -> Vec<String> {
         let mut lines = BufReader::new(&self.file).lines();
         (0..number).map(|_| lines.next().unwrap().unwrap()).collect()
@@ -52,7 +52,7 @@ impl Pipe {
     }
 }
 
-/// Agents that say that they are there, and wait for a word before they answer.
+/// A project whose agents report that they have started, and wait for a line before they answer.
 fn meeting(files: &[&str]) -> (Sandbox, Pipe, Pipe) {
     let sandbox = documents(files, "");
     let (here, go) = (Pipe::new(&sandbox, "here"), Pipe::new(&sandbox, "go"));
@@ -78,11 +78,11 @@ fn states(sandbox: &Sandbox) -> Vec<String> {
     runs.iter().map(|run| run["state"].as_str().unwrap().to_string()).collect()
 }
 
-/// Lines that stand together by run, in each run's order; ids without what differs.
+/// Groups the lines by run, keeps the order within each run, and masks what differs in run ids.
 fn by_run(sandbox: &Sandbox, text: &str) -> String {
     let mut text = text.to_string();
     for run in sandbox.runs() {
-        // With its dash: four characters alone may stand in any word.
+        // The dash is included because the four characters alone may occur in other words.
         let (_, tail) = run.rsplit_once('-').unwrap();
         text = text.replace(&format!("-{tail}"), "-xxxx");
     }
@@ -95,7 +95,7 @@ fn by_run(sandbox: &Sandbox, text: &str) -> String {
 fn two_runs_are_at_work_at_the_same_time() {
     let sandbox = documents(&["one.md", "two.md"], "");
     let meet = Pipe::new(&sandbox, "meet");
-    // Whoever is alone finds nobody at the other end, and is ended by its time-out.
+    // An agent that runs alone has no partner at the other end of the pipe and is ended by its timeout.
     drop(meet.file);
     let agent = format!(
         "cat >/dev/null\ncase $TRIBUNAL_RUN in one-*) echo hello >'{0}';; *) read word <'{0}';; esac\n{NOTHING}",
@@ -119,7 +119,7 @@ fn six_runs_write_one_journal_at_once() {
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(states(&sandbox), ["resolved"; 6]);
-    // What was shown is what was recorded: of every run all entries, in order.
+    // The printed events are the recorded ones: all entries of every run, in order.
     for run in there {
         let shown = ran.events().into_iter().filter(|event| event["run"] == *run);
         let numbers: Vec<u64> = shown.map(|event| event["seq"].as_u64().unwrap()).collect();
@@ -212,7 +212,7 @@ fn a_second_interrupt_ends_all_also_those_who_wait_for_an_agent() {
     }
 }
 
-/// Takes a subject as the run of another process would.
+/// Takes the lock of a subject as a run of another process would.
 fn busy(sandbox: &Sandbox, subject: &str) -> fs::File {
     let name = format!(".tribunal/locks/{}.lock", Hash::of(format!("subject {subject}").as_bytes()).short());
     sandbox.write(&name, "other-abcd\n");
@@ -244,7 +244,7 @@ fn a_busy_subject_is_said_and_the_others_are_reviewed() {
       -         not started  one.md is already under review by run other-abcd
       two-xxxx  resolved     two.md · no findings
     ");
-    // One after the other it is the same.
+    // One job at a time gives the same result.
     let ran = sandbox.run(&["review", "one.md", "two.md", "--jobs", "1", "--progress", "summary"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     insta::assert_snapshot!(without_figures(&by_run(&sandbox, &ran.err)), @r"
@@ -265,7 +265,7 @@ fn a_busy_subject_is_said_and_the_others_are_reviewed() {
       -         not started  one.md is already under review by run other-abcd
       two-xxxx  resolved     two.md · no findings
     ");
-    // A program reads why, among the events of the others.
+    // The JSON output has the error among the events of the other runs.
     let ran = sandbox.run(&["review", "one.md", "two.md", "--json"]);
     let events = ran.events();
     let complaint = events.iter().find(|event| event["schema"] == "tribunal.error/1").unwrap();
@@ -273,7 +273,7 @@ fn a_busy_subject_is_said_and_the_others_are_reviewed() {
     assert_eq!(events.iter().filter(|event| event["kind"] == "run_finished").count(), 1);
 }
 
-/// Without limits, how long it took and how many tokens the prompts had.
+/// Masks limits, durations and token counts.
 fn without_figures(text: &str) -> String {
     let line = |line: &str| {
         let used = line.find(" tokens · no cost reported").and_then(|at| line[..at].rfind(" · "));
@@ -385,11 +385,11 @@ fn several_that_are_detached_work_side_by_side_and_what_cannot_start_is_said() {
     here.lines(2);
     go.write(2);
     for run in sandbox.runs() {
-        // Ends with the run.
+        // Following the log ends with the run.
         sandbox.run(&["log", &run, "--follow"]);
     }
     assert_eq!(states(&sandbox), ["resolved", "resolved"]);
-    // Its last line, when all have ended.
+    // This line is written last, after all runs have ended.
     while !sandbox.read(".tribunal/logs/detached.log").contains("2. or wait until it has ended\n") {}
     let log = sandbox.read(".tribunal/logs/detached.log");
     assert!(log.contains("three      │ [!] three.md is already under review by run other-abcd"), "{log}");

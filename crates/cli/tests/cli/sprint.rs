@@ -1,4 +1,5 @@
-//! The board as people use it: seen as a tree, moved on, written by several at once; a story reviewed with its change.
+//! The sprint board: shown as a tree, moved, and written by several processes at once; and reviews of a story with its
+//! change.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command, thread, time::Duration};
 
@@ -139,14 +140,14 @@ fn a_move_changes_one_word_and_nothing_beside_it() {
     assert_eq!(names.len(), 2, "{names:?}");
     let again = sandbox.run(&["board", "move", "1-2-sift", "done"]);
     assert_eq!((again.code, again.out.as_str()), (Some(0), "1-2-sift is done already\n"));
-    // The epic of a story that is begun begins with it.
+    // Starting a story also starts its epic.
     let ran = sandbox.run(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]);
     insta::assert_snapshot!(ran.out, @r"
     would move epic-2: backlog → in-progress · _bmad-output/implementation-artifacts/sprint-status.yaml:11
     would move 2-6a-knead: backlog → ready-for-dev · _bmad-output/implementation-artifacts/sprint-status.yaml:12
     ");
     assert_eq!(sandbox.read(BOARD), text.replace("'review'", "'done'"));
-    // A dry run locks nothing.
+    // A dry run takes no lock.
     sandbox.write(&format!("{BOARD}.lock"), "somebody's\n");
     assert_eq!(sandbox.run(&["board", "move", "2.6a", "ready-for-dev", "--dry-run"]).code, Some(0));
 }
@@ -218,7 +219,7 @@ fn a_story_is_changed_in_place_and_says_what_a_review_left() {
     assert_eq!(left.out, "✓ follow-up of line 20 ticked\n", "{}", left.err);
     assert!(sandbox.read(&story).ends_with("- [x] [AI-Review][High] holes are too big [src/sieve.py:1]\n"));
     sandbox.write(&story, &SIFT.replace("- [ ] Test it", "- [x] Test it"));
-    // What a review of the story left to do goes into it, in the dialect its file uses, once.
+    // Open findings of a review are added to the story once, in the format its file uses.
     sandbox.write(
         "../agent.sh",
         "cat >/dev/null\ncat <<'E'\nfindings:\n\
@@ -266,7 +267,7 @@ fn a_story_follows_the_board_only_where_both_said_the_same() {
         assert_eq!(sandbox.read(&story), SIFT.replace("Status: review", then), "{said}");
         let left = ran.err.contains("it stays as it is");
         assert_eq!(left, !then.contains(to), "{said}: {}", ran.err);
-        // Again: it is there already, and no file is touched.
+        // Moving again changes nothing, because the board has this status already.
         sandbox.write(&story, SIFT);
         assert_eq!(sandbox.run(&["board", "move", "1.2", to]).code, Some(0));
         assert_eq!(sandbox.read(&story), SIFT);
@@ -288,7 +289,7 @@ fn a_story_s_file_is_its_own_wherever_the_board_says_it_is() {
             "  1-3-pack: ready-for-dev\n  1-2-sieve: ready-for-dev\n",
         ),
     );
-    // Another story's file is not its own, whatever its number.
+    // The file of another story is not used, even if it has the same number.
     let other = sandbox.run(&["story", "1-2-sieve", "--tick", "1.1"]);
     assert_eq!(other.code, Some(2), "{}", other.out);
     assert_eq!(sandbox.read(&format!("{STORIES}/1-2-sift.md")), SIFT);
@@ -324,7 +325,7 @@ fn folders_out_of_the_project_are_not_worked_on() {
     assert!(ran.out.contains("trace cannot be run here"), "{}", ran.out);
 }
 
-/// Two programs move the stories of their own epic, step by step, on one board.
+/// Two processes move the stories of their own epic step by step on one board.
 #[test]
 fn two_who_hammer_one_board_lose_no_move() {
     const STORIES_EACH: u32 = 6;
@@ -342,7 +343,7 @@ fn two_who_hammer_one_board_lose_no_move() {
                 for story in 1..=STORIES_EACH {
                     for state in ["ready-for-dev", "in-progress", "review", "done"] {
                         let key = format!("{epic}-{story}-x");
-                        // A lock that is held for too long is an answer, and asked again.
+                        // Exit code 5 means that the lock was held for too long; the move is tried again.
                         let mut code = Some(5);
                         while code == Some(5) {
                             code = sandbox.run(&["board", "move", &key, state]).code;
@@ -356,7 +357,7 @@ fn two_who_hammer_one_board_lose_no_move() {
     assert_eq!(sandbox.read(BOARD), text.replace("backlog", "done"));
 }
 
-/// Killed right before the new board takes the old one's place, and right after.
+/// The process is killed right before the new board replaces the old one, and right after.
 #[test]
 fn a_killed_writer_leaves_a_whole_board_and_a_lock_that_goes_in_time() {
     for (when, there) in [("before", TEXT.to_string()), ("after", TEXT.replace("'review'", "'done'"))] {
@@ -439,7 +440,7 @@ fn a_story_is_reviewed_with_what_changed_since_its_work_began() {
     assert!(
         prompts.iter().any(|prompt| prompt.contains("No grain is left.") && prompt.contains("grain = 0"))
     );
-    // A story that nobody has written yet.
+    // The story file does not exist yet.
     let ran = sandbox.run(&["review", "--story", "1-3"]);
     assert_eq!(ran.code, Some(2));
     assert!(

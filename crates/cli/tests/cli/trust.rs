@@ -1,10 +1,10 @@
-//! A project's commands run only after a yes, and only those that the yes was to.
+//! A project's commands run only after the user has trusted exactly these commands.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use crate::common::{Sandbox, TRIBUNAL};
 
-/// An agent that leaves a trace when it runs, and a check that does.
+/// A project whose agent creates a trace file when it runs, and that has a check. Nothing is trusted yet.
 fn wary() -> Sandbox {
     let sandbox = Sandbox::new().wary();
     sandbox.write("plan.md", "# Plan\n\nIt shall be fast.\n");
@@ -140,7 +140,7 @@ fn what_a_person_set_outside_the_project_needs_no_yes() {
     assert!(!sandbox.home().join("state").exists(), "nothing had to be recorded");
     let ran = sandbox.run(&["review", "plan.md", "--set", "verify=[make it so]"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    // The journal cannot tell whose the commands were; the person's own settings can.
+    // The journal does not record who set the commands, but the user's own settings still contain them.
     let settings = fs::read_to_string(&file).unwrap();
     fs::write(&file, settings.replace("findings: []", "no answer")).unwrap();
     assert_eq!(sandbox.run(&["review", "plan.md"]).code, Some(5));
@@ -180,7 +180,7 @@ fn without_a_place_to_keep_it_nothing_runs() {
     assert!(ran.err.contains("trust.json cannot be read") && !ran_something(&sandbox), "{}", ran.err);
 }
 
-/// It is shown as `password= '[masked:secret]'`, and would run what stands behind the mask.
+/// This command is shown as `password= '[masked:secret]'` and would run the text behind the mask.
 const DISGUISED: &str = "[sh, -c, 'eval \"$1\"', 'password=', 'touch TRACE']";
 
 fn disguise(sandbox: &Sandbox) {
@@ -222,7 +222,7 @@ fn a_command_that_cannot_be_shown_cannot_be_trusted() {
 #[test]
 fn nor_one_that_a_run_was_pinned_to() {
     let sandbox = wary();
-    // From the person's own file it needs no yes; then it is the journal's alone.
+    // In the user's own file the command needs no trust. After the file is removed, only the journal has it.
     disguise(&sandbox);
     let file = sandbox.home().join("config/tribunal/settings.yaml");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -267,7 +267,7 @@ fn hooks_of_a_step_are_trusted_by_name_of_their_file() {
     let json = sandbox.run(&["trust", "--list", "--step", "step.md", "--json"]).out;
     assert!(json.contains("\"kind\": \"hook\"") || json.contains("\"kind\":\"hook\""), "{json}");
     assert!(json.contains("\"trusted\": true") || json.contains("\"trusted\":true"), "{json}");
-    // Another command is another question, also from the same file.
+    // A changed command needs new trust, even in the same file.
     sandbox.write("step.md", "---\nhooks: {Stop: make lint all}\n---\n");
     let listed = sandbox.run(&["trust", "--list", "--step", "step.md"]);
     assert!(listed.out.contains("not trusted  hook of `step.md`: make lint all"), "{}", listed.out);

@@ -1,4 +1,4 @@
-//! What landed can be seen and taken back; what people wrote since stays.
+//! Landed changes can be shown and undone, and later edits of the user stay.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ const PLAN: &str =
 const FIXED: &str =
     "# Plan\n\n## Goals\n\nIt answers in 200 ms.\n\n## Risks\n\nNone.\n\n## Team\n\nWe are three.\n";
 
-/// Two findings, each its own change; the second one is `blocked`, or fixed, too.
+/// A review with two findings that need separate changes; `second_fix` says whether the second one is blocked or fixed.
 fn script(second: &str) -> String {
     format!(
         "tasks:
@@ -36,7 +36,7 @@ fn script(second: &str) -> String {
 
 const ALSO_FIXED: &str = "replace: We are three., with: We are four., description: one more";
 
-/// A run that has repaired F1 and waits for a person because of F2.
+/// A run that has fixed F1 and waits for the user because of F2.
 fn waiting(plan: &str) -> (Sandbox, String) {
     let sandbox = Sandbox::scripted(&script("blocked: who pays"));
     sandbox.write("plan.md", plan);
@@ -46,7 +46,7 @@ fn waiting(plan: &str) -> (Sandbox, String) {
     (sandbox, run)
 }
 
-/// A run that is resolved; one fixer repaired both findings.
+/// A resolved run in which one fixer repaired both findings.
 fn resolved() -> (Sandbox, String) {
     let sandbox = Sandbox::scripted(&script(ALSO_FIXED));
     sandbox.write("plan.md", PLAN);
@@ -62,13 +62,13 @@ fn parked(sandbox: &Sandbox, run: &str) -> Vec<PathBuf> {
     items.map(|item| item.path()).collect()
 }
 
-/// Killed at `fault`.
+/// Runs a command that is killed at `fault_point`.
 fn killed(sandbox: &Sandbox, args: &[&str], fault: &str) {
     let output = sandbox.command(args).env("TRIBUNAL_FAULT", fault).output().unwrap();
     assert!(!output.status.success(), "{fault} did not come up");
 }
 
-/// Refused with this exit code; neither the file nor anything else was changed.
+/// Asserts that undo is refused with this exit code and that neither the file nor anything else was changed.
 fn refused(sandbox: &Sandbox, what: &str, code: i32) -> Ran {
     let (before, run) = (fs::read(sandbox.path("plan.md")).ok(), sandbox.last_run());
     let ran = sandbox.run(&["undo", what, "--yes"]);
@@ -178,7 +178,7 @@ fn the_run_takes_the_finding_for_open_and_repairs_it_again() {
         events.iter().filter(|event| event["kind"] == "finding_moved" && event["finding"] == "F1").collect();
     assert!(moves.iter().any(|event| event["note"] == "a person opened it again"), "{moves:?}");
     assert_eq!((status(&sandbox, 1), sandbox.read("plan.md")), ("fixed".into(), FIXED.into()));
-    // The second repair is another landing, though it made the same of the same, and can be taken back, too.
+    // The second fix is a landing of its own, although it made the same change, and it can be undone, too.
     let landings = sandbox.json(&["diff", &run])["landings"].clone();
     let undone: Vec<&Value> = landings.as_array().unwrap().iter().map(|landing| &landing["undone"]).collect();
     assert_eq!(undone, [true, false]);
@@ -225,7 +225,7 @@ fn later_edits_stay_and_where_they_are_in_the_way_nothing_is_done() {
     );
 }
 
-/// Both findings, repaired one after the other: the second one only after a person said so.
+/// Lets a fixer repair the second finding in a change of its own, after the user has answered.
 fn one_by_one(sandbox: &Sandbox, run: &str) {
     sandbox.write("script.yaml", &script(ALSO_FIXED));
     assert_eq!(sandbox.run(&["decisions", "D1", "retry"]).code, Some(0));
@@ -356,7 +356,7 @@ fn killed_between_checkpoint_and_landing_nothing_has_landed_until_the_run_goes_o
     assert_eq!(sandbox.read("plan.md"), PLAN);
     let ran = sandbox.run(&["undo", &run, "--yes"]);
     assert_eq!((ran.code, ran.out), (Some(0), format!("run {run} has landed nothing\n")));
-    // Somebody writes before it goes on: the landing is another one then, and the first try does not spoil it.
+    // An edit before the resume makes the landing a different one; the checkpoint of the first attempt must not affect it.
     let edited = PLAN.replace("None.", "One.");
     sandbox.write("plan.md", &edited);
     assert_eq!(sandbox.run(&["resume", &run]).code, Some(3));
@@ -376,7 +376,7 @@ fn killed_after_landing_it_can_be_taken_back_once_the_run_has_found_out() {
         Whether it landed is found out when the run goes on. Nothing was changed.
         1. tribunal resume [run]
     ");
-    // With an edit the run cannot know the file as its own work.
+    // Because of the edit the run cannot recognise the file as its own work.
     sandbox.write("plan.md", &FIXED.replace("None.", "One."));
     assert_eq!(sandbox.run(&["resume", &run]).code, Some(3));
     assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
@@ -472,7 +472,7 @@ fn in_a_repository_git_can_show_what_landed_until_the_run_is_collected() {
     assert_eq!(sandbox.json(&["undo", &run])["reference"], reference.as_str());
     assert_eq!(sandbox.run(&["undo", &run, "--yes"]).code, Some(0));
     assert_eq!((git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain=v2", "--branch"])), (head, status));
-    // The run's own end is good only once the other finding is settled.
+    // The run can be collected only after the other finding is settled, too.
     sandbox.write("script.yaml", &script(ALSO_FIXED));
     sandbox.run(&["decisions", "D1", "retry"]);
     assert_eq!(sandbox.run(&["resume", &run]).code, Some(0));

@@ -1,4 +1,4 @@
-//! A run whose changes touched several files: shown and taken back file by file, or not at all.
+//! A run whose changes touched several files: they are shown file by file, and undone in all files or in none.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
@@ -16,7 +16,7 @@ use crate::common::Sandbox;
 const RUN: &str = "work-aaaa";
 const ALL: [&str; 4] = ["docs/a.md", "new.rs", "old.sh", "src/b.rs"];
 
-/// One file around a change: how it was, and how it is. None: not there.
+/// A path with its text before and after a change; `None` means that the file does not exist.
 type Around<'a> = (&'a str, Option<&'a str>, Option<&'a str>);
 
 const FIRST: [Around<'static>; 3] = [
@@ -29,7 +29,7 @@ const SECOND: [Around<'static>; 2] = [
     ("src/b.rs", Some("b\n"), Some("B\n")),
 ];
 
-/// A project with a run that landed `FIRST` for F1 and F2, then `SECOND` for F3.
+/// A project with a run that landed `FIRST_LANDING` for F1 and F2, then `SECOND_LANDING` for F3.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     let kept = format!(".tribunal/checkpoints/{RUN}");
@@ -64,12 +64,12 @@ fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// The files as they are on disk.
+/// Returns the files as they are on disk.
 fn tree(sandbox: &Sandbox) -> BTreeMap<&'static str, String> {
     ALL.into_iter().filter_map(|path| Some((path, fs::read_to_string(sandbox.path(path)).ok()?))).collect()
 }
 
-/// Before the run, and after it.
+/// Returns the files as they were before the run.
 fn before() -> BTreeMap<&'static str, String> {
     [("docs/a.md", "1\n2\n3\n4\n"), ("old.sh", "#!/bin/sh\n"), ("src/b.rs", "b\n")]
         .map(|(path, text)| (path, text.to_string()))
@@ -251,7 +251,7 @@ fn killed_on_the_way_the_same_command_does_the_rest() {
         }
         let edited = between.get("docs/a.md") == old.get("docs/a.md");
         if edited {
-            // Somebody goes on writing in a file that was come to already.
+            // The user edits a file that the undo has already restored.
             sandbox.write("docs/a.md", "1\n2\nmine\n3\n4\n");
         }
         let rest = sandbox.run(&["undo", RUN, "--yes"]);

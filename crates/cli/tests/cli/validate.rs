@@ -1,4 +1,4 @@
-//! `tribunal validate`: what people and programs are told of a project that fits together, and of one that does not.
+//! `tribunal validate`: its report about a consistent project and about inconsistent ones, as text and as JSON.
 
 use crate::common::Sandbox;
 
@@ -77,7 +77,7 @@ fn what_does_not_fit_is_named_with_its_place_and_what_to_do() {
 #[test]
 fn what_a_workflow_needs_and_does_not_find_is_missing() {
     insta::assert_snapshot!(said(&project(), &["--for", "sprint-planning"]));
-    // From anywhere else the command to type is another one.
+    // With `-C` the command to type contains the option, too.
     let ran = project().run(&["-C", ".", "validate", "--for", "epics"]);
     assert!(ran.out.contains("then again: tribunal -C . validate --for epics"), "{}", ran.out);
 }

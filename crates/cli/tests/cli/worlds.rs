@@ -1,4 +1,4 @@
-//! Hostile worlds: full disks, full tables, folders that vanish, clocks that jump, names that nobody should choose.
+//! Hostile environments: full disks, full process tables, deleted directories, jumping clocks, and unusual file names.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
 
 use crate::common::{Ran, Sandbox, TRIBUNAL, copy_tribunal};
 
-/// A script for `sh` in the sandbox, with `$T` as the program.
+/// Runs a script with `sh` in the sandbox; `$T` is the program.
 fn script(sandbox: &Sandbox, runner: &[&str], text: &str) -> Ran {
     let mut command = sandbox.wrapped(runner[0]);
     Ran::of(command.args(&runner[1..]).args(["sh", "-c", text]).env("T", TRIBUNAL).output().unwrap())
@@ -28,7 +28,7 @@ fn a_full_disk_at_any_write_is_told_and_the_run_goes_on_when_there_is_room() {
         eprintln!("not tried: this system lets nobody mount a small disk");
         return;
     }
-    // From too small for anything to just too small: each size ends at another write.
+    // Each size stops the run at another write, from much too small to slightly too small.
     let mut stopped_half_way = 0;
     for kilobytes in [40, 80, 120, 160, 200, 260, 320, 400, 480, 560, 640, 760, 880, 1000, 1200] {
         let text = format!(
@@ -62,14 +62,14 @@ fn a_full_disk_at_any_write_is_told_and_the_run_goes_on_when_there_is_room() {
 #[test]
 fn a_full_process_table_is_the_environment_s_fault() {
     let sandbox = Sandbox::new();
-    // The limit does not hold for root: somebody else has to try, with a program they may read.
+    // The process limit does not bind root, so another user runs a copy of the program.
     let own = sandbox.path("t");
     copy_tribunal(&own);
     for path in [sandbox.root().parent().unwrap(), sandbox.root(), &own] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
     }
     let root = rustix::process::getuid().is_root();
-    // A number that nobody else has: the limit counts all processes of a user, whoever started them.
+    // The limit counts all processes of a user, so the user id must be one that no other process has.
     let number = 1_000_000_000 + std::process::id();
     let (user, group) = (format!("--reuid={number}"), format!("--regid={number}"));
     let nobody = ["setpriv", user.as_str(), group.as_str(), "--clear-groups"];
@@ -80,9 +80,9 @@ fn a_full_process_table_is_the_environment_s_fault() {
         runner.extend(["prlimit", &limit]);
         let ran = script(&sandbox, &runner, &format!("exec ./t demo --dir d{processes} 2>&1"));
         assert!(!ran.out.contains("This is a bug"), "{processes}: {}", ran.out);
-        // With room for some, those work and the others' places are marked incomplete.
+        // With room for some processes, those reviewers work and the other seats are marked incomplete.
         let for_none = ran.out.contains("no reviewer answered") || ran.out.contains("[!]");
-        // Where somebody could work for a while, how it ends depends on when there was room.
+        // If a reviewer could work for a while, the outcome depends on when there was room.
         let for_none = for_none && !ran.out.contains(" raised ");
         if for_none && ran.out.contains("has no room for another") {
             assert_eq!(ran.code, Some(5), "{processes}: {}", ran.out);
@@ -121,7 +121,7 @@ fn a_project_that_is_deleted_under_a_run_ends_it_and_is_not_half_made_again() {
     assert!(!sandbox.root().exists());
 }
 
-/// A library that is loaded before all others and lets the wall clock jump a year ahead, then two back.
+/// The source of a preloaded library that moves the wall clock a year ahead, then two years back.
 const JUMPY: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-//! A project, a scripted model, and the real clients pointed at it.
+//! A test project, a scripted model server, and the real clients pointed at it.
 
 use std::{
     env, fs,
@@ -24,7 +24,7 @@ pub enum Client {
 impl Client {
     pub const ALL: [Client; 2] = [Client::Claude, Client::Codex];
 
-    /// What settings call it.
+    /// Returns the name by which settings know the client.
     pub fn agent(self) -> &'static str {
         match self {
             Client::Claude => "claude-code",
@@ -32,7 +32,7 @@ impl Client {
         }
     }
 
-    /// What it speaks with a model.
+    /// Returns the protocol that the client speaks with a model.
     pub fn api(self) -> Api {
         match self {
             Client::Claude => Api::Messages,
@@ -53,7 +53,7 @@ impl Client {
     }
 }
 
-/// Makes each function a test with every client.
+/// Turns each function into a test with every client.
 macro_rules! with_each_client {
     ($($name:ident),+ $(,)?) => {
         mod claude {
@@ -89,7 +89,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A one-page document, reviewed by these clients.
+    /// Creates a project with a one-page document that is reviewed by these clients.
     pub fn new(clients: &[Client], rules: impl IntoIterator<Item = Rule>) -> Bench {
         let server = Server::start(Scenario::new(rules)).unwrap();
         let sandbox = Sandbox::new();
@@ -107,13 +107,14 @@ impl Bench {
         Bench { sandbox, server, variables }
     }
 
-    /// Points the clients at a port where nobody listens.
+    /// Points the clients at a port on which no server listens.
     pub fn desert(&mut self) {
+        // The server of this address is dropped at once, so the port was free a moment ago and is closed now.
         let gone = Server::start(Scenario::default()).unwrap().address();
         self.variables = variables(&self.sandbox.home(), gone);
     }
 
-    /// Takes variables out of the environment of everything that is started.
+    /// Removes variables from the environment of everything that is started.
     pub fn forget(&mut self, names: &[&str]) {
         self.variables.retain(|(name, _)| !names.contains(&name.as_str()));
     }
@@ -129,7 +130,7 @@ impl Bench {
         command
     }
 
-    /// The client itself, as a person would start it in the project.
+    /// Builds a command that starts the client itself in the project, as the user would.
     pub fn client(&self, client: Client) -> Command {
         let mut command = Command::new(client.program());
         command.current_dir(self.sandbox.root()).stdin(Stdio::null());
@@ -137,7 +138,7 @@ impl Bench {
         command
     }
 
-    /// Nothing of whoever runs the tests is left: they may be a client themselves.
+    /// Replaces the environment of the process that runs the tests, which may be a client itself.
     fn surround(&self, command: &mut Command) {
         let ours = ["CLAUDE", "ANTHROPIC", "CODEX", "OPENAI", "MCP"];
         for (name, _) in env::vars_os() {
@@ -154,17 +155,17 @@ impl Bench {
         Ran::of(self.command(arguments).output().unwrap())
     }
 
-    /// Reviews the plan and expects that all ends well.
+    /// Reviews the plan and expects success.
     pub fn review(&self) -> Ran {
         self.expect(&["review", "plan.md"], 0)
     }
 
-    /// The same without fixers: there is something left for a person.
+    /// Reviews without fixers and expects that findings are left for the user.
     pub fn look(&self) -> Ran {
         self.expect(&["review", "--no-fix", "plan.md"], 3)
     }
 
-    /// Changes words of the settings.
+    /// Replaces text in the settings.
     pub fn settle(&self, old: &str, new: &str) {
         let settings = self.sandbox.read("tribunal.yaml");
         assert!(settings.contains(old), "{settings}");
@@ -178,7 +179,7 @@ impl Bench {
         ran
     }
 
-    /// Starts it with JSON events; `until` is asked of each.
+    /// Starts a command with JSON events and returns once an event matches.
     pub fn start(&self, arguments: &[&str], until: impl Fn(&Value) -> bool) -> Started {
         let mut command = self.command(&[arguments, &["--json"]].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -188,12 +189,12 @@ impl Bench {
         Started { child, lines }
     }
 
-    /// The journal of the last run.
+    /// Reads the journal of the last run.
     pub fn journal(&self) -> Vec<Value> {
         self.sandbox.events(&["log", &self.sandbox.last_run()])
     }
 
-    /// What came back from the effect with this key.
+    /// Finds the reply of the effect with this key.
     pub fn reply(&self, key: &str) -> Value {
         let journal = self.journal();
         let fits = |entry: &&Value| entry["kind"] == "effect_finished" && entry["key"] == key;
@@ -202,14 +203,14 @@ impl Bench {
         found.unwrap_or_else(|| panic!("no `{key}` among {keys:?}"))["reply"].clone()
     }
 
-    /// Every finding of the last run as `id status`.
+    /// Lists every finding of the last run as `id status`.
     pub fn findings(&self) -> Vec<String> {
         let document = self.sandbox.json(&["findings"]);
         let all = document["findings"].as_array().unwrap().iter();
         all.map(|finding| format!("{} {}", word(finding, "id"), word(finding, "status"))).collect()
     }
 
-    /// All that the scenario did not foresee.
+    /// Returns the prompts for which the scenario has no rule.
     pub fn unscripted(&self) -> Vec<String> {
         self.server.tally().unscripted().iter().map(|request| request.last.clone()).collect()
     }
@@ -219,15 +220,16 @@ pub fn word<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// A command that is at work, and what it still says.
+/// A command that is running, and the rest of its output.
 pub struct Started {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Started {
-    /// Waits for its end.
+    /// Waits until the command has ended.
     pub fn end(mut self) -> Option<i32> {
+        // Reading to the end comes first: a full pipe would keep the command from ending.
         self.lines.by_ref().for_each(drop);
         self.child.wait().unwrap().code()
     }
@@ -236,14 +238,14 @@ impl Started {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// It is asked to end, and ends in good order.
+    /// Asks the command to end in good order.
     pub fn terminate(self) -> Option<i32> {
         let id = Pid::from_child(&self.child);
         kill_process(id, Signal::TERM).unwrap();
         self.end()
     }
 
-    /// As when the machine loses power: nobody can say goodbye.
+    /// Kills the command, as a loss of power would: no process gets the chance to clean up.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -258,7 +260,7 @@ fn variables(home: &Path, server: SocketAddr) -> Vec<(String, String)> {
     variables
 }
 
-/// The clients first, then whatever else there is.
+/// Builds a search path with the clients before everything else.
 fn search_path() -> String {
     let folders = Client::ALL.map(|client| client.program().parent().unwrap().to_path_buf());
     let others = env::var_os("PATH").unwrap_or_default();
@@ -266,24 +268,24 @@ fn search_path() -> String {
     env::join_paths(all).unwrap().into_string().unwrap()
 }
 
-/// A program of the test kit. Built with the workspace; `cargo test -p tribunal` alone does not build it.
+/// Finds a program of the test kit. It is built with the workspace; `cargo test -p tribunal` alone does not build it.
 pub fn helper(name: &str) -> PathBuf {
     let path = Path::new(crate::sandbox::TRIBUNAL).with_file_name(name);
     assert!(path.is_file(), "{} is missing: run `cargo build -p tribunal-testkit` first", path.display());
     path
 }
 
-/// Processes of this machine whose command line has these words in it.
+/// Finds processes of this machine whose command line contains these words.
 pub fn running(words: &str) -> Vec<String> {
     processes("cmdline", words)
 }
 
-/// Clients whose home is this folder: no other test has the same.
+/// Finds clients with this home directory, which no other test shares.
 pub fn clients_at(home: &Path) -> Vec<String> {
     processes("environ", &format!("HOME={} ", home.display()))
 }
 
-/// Command lines of processes that have these words in this file of theirs.
+/// Returns the command lines of processes whose file in `/proc` contains these words.
 fn processes(file: &str, words: &str) -> Vec<String> {
     let own = std::process::id().to_string();
     let all = fs::read_dir("/proc").unwrap().flatten();
@@ -291,7 +293,7 @@ fn processes(file: &str, words: &str) -> Vec<String> {
         let name = entry.file_name().to_string_lossy().into_owned();
         name != own && name.bytes().all(|letter| letter.is_ascii_digit())
     });
-    // One that ends while it is looked at is not running.
+    // A process that ends while it is read counts as not running.
     let read = |path: PathBuf| fs::read(path).map(|text| String::from_utf8_lossy(&text).replace('\0', " "));
     let fitting =
         numbers.filter(|entry| read(entry.path().join(file)).is_ok_and(|text| text.contains(words)));

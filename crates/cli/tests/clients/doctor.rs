@@ -1,4 +1,4 @@
-//! What `tribunal doctor` finds of the real clients. It spends nothing: no model is asked.
+//! What `tribunal doctor` reports about the real clients. It costs nothing: no model is asked.
 
 use serde_json::Value;
 
@@ -25,6 +25,7 @@ fn asked(bench: &Bench, key: Option<&str>) -> (Option<i32>, Value) {
 #[ignore = "needs the real clients: cargo xtask clients"]
 fn installed_clients_are_known_by_version_and_sign_in() {
     let bench = Bench::new(&Client::ALL, []);
+    // An empty configuration takes away the test server, so that the sign-in is judged as it is for a user.
     bench.sandbox.write("../home/codex/config.toml", "");
     for (key, code, state) in [(None, 5, "not signed in"), (Some("sk-test"), 0, "ready")] {
         let (ended, document) = asked(&bench, key);

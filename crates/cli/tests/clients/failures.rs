@@ -1,4 +1,4 @@
-//! What goes wrong at the provider, and what it is called in the journal. Each row is one run with one client.
+//! Failures of the provider, and how the journal classifies them. Each case is one run with one client.
 
 use std::thread;
 
@@ -9,13 +9,13 @@ use crate::common::{Bench, Client, with_each_client, word};
 
 with_each_client!(faults_have_their_class, a_model_that_never_answers, a_provider_that_is_not_there);
 
-/// What the provider does, and what becomes of it.
+/// What the provider does, and the fault that each client makes of it.
 struct Row {
     name: &'static str,
     step: Step,
     claude: &'static str,
     codex: &'static str,
-    /// A failed attempt of somebody's, not of the world.
+    /// Whether the agent is charged with a failed attempt; the provider's failures are not the agent's fault.
     charged: bool,
 }
 
@@ -66,7 +66,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// So often the provider is asked for one task at most: the client's own tries, and no more.
+/// The provider is asked at most this often for one task: only the client itself retries.
 const MOST_REQUESTS: usize = 8;
 
 fn faults_have_their_class(client: Client) {
@@ -75,7 +75,7 @@ fn faults_have_their_class(client: Client) {
     assert!(judged.is_empty(), "{}", judged.join("\n"));
 }
 
-/// Clients mostly wait before they try again, so a few of them share the machine well.
+/// Runs cases at the same time. Clients mostly wait before they retry, so a few of them share the machine well.
 fn side_by_side(client: Client, rows: &[Row]) -> Vec<String> {
     thread::scope(|scope| {
         let runs: Vec<_> = rows.iter().map(|row| scope.spawn(move || judge(client, row))).collect();
@@ -83,10 +83,11 @@ fn side_by_side(client: Client, rows: &[Row]) -> Vec<String> {
     })
 }
 
-/// `Some`: what is not as the row says.
+/// Runs one case and describes what differs from it; `None` if nothing does.
 fn judge(client: Client, row: &Row) -> Option<String> {
     let when = When { first: Some("You are one reviewer".into()), ..When::default() };
     let bench = Bench::new(&[client], [Rule::when(when, [row.step.clone()])]);
+    // Without this limit a rate-limited run would wait instead of ending.
     bench.sandbox.set("limits: {max_wait: 0}");
     let ran = bench.run(&["review", "plan.md"]);
     let faults = faults(&bench);
@@ -102,16 +103,17 @@ fn judge(client: Client, row: &Row) -> Option<String> {
     (!well).then(|| format!("{said}; {}", ran.err))
 }
 
-/// All faults of agents in the last run.
+/// Reads all faults of agents in the last run.
 fn faults(bench: &Bench) -> Vec<Value> {
     let journal = bench.journal();
     let failed = journal.iter().filter(|entry| entry["reply"]["outcome"] == "failed");
     failed.map(|entry| entry["reply"].clone()).collect()
 }
 
-/// Whether the run counts a failed attempt.
+/// Returns whether the run counts a failed attempt.
 fn charged(bench: &Bench) -> bool {
     let journal = bench.journal();
+    // The last metrics file has the final counts.
     let metrics = journal.iter().rfind(|entry| entry["effect"]["file"]["file"] == "metrics").unwrap();
     let metrics: Value = serde_json::from_str(word(&metrics["effect"], "text")).unwrap();
     metrics["failures"].as_u64().unwrap() > 0

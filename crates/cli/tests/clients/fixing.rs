@@ -1,4 +1,4 @@
-//! Fixers: they write in a copy, and what they wrote lands as a patch.
+//! Fixers write in a copy, and what they wrote lands as a patch.
 
 use std::{thread, time::Duration};
 
@@ -44,17 +44,18 @@ fn a_fixer_s_commands_work_in_its_copy(client: Client) {
     assert!(said.contains("/.tribunal/work/"), "not the person's tree: {said}");
 }
 
-/// Commands are no part of what Claude Code may use unasked.
+/// Allows commands, which Claude Code may not use without being asked.
 fn allow_commands(bench: &Bench) {
     bench.settle("agents: {", "agents: {claude-code: {allow: [Bash]}, ");
 }
 
-/// A sleep that nobody else on this machine sleeps.
+/// Builds a sleep command that no other process on this machine uses.
 fn sleep() -> String {
     format!("sleep 6{}.5", std::process::id())
 }
 
 fn a_client_that_falls_silent_is_ended_with_all_it_started(client: Client) {
+    // Both clients run this test in one process, so the process id alone is not unique.
     let sleep = format!("{}{}", sleep(), client as u8);
     let rule = Rule::when(fixing("fast is vague"), [Step::calls([Call::Shell(sleep.clone())])]);
     let bench = Bench::new(&[client], [raise(), rule]);

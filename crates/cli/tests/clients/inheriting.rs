@@ -1,4 +1,4 @@
-//! What of a person's own settings and environment reaches a client (`agents.NAME.inherit`), and what does not.
+//! What of the user's own settings and environment reaches a client (`agents.NAME.inherit`), and what does not.
 
 use serde_json::json;
 use tribunal_testkit::model::{

@@ -1,6 +1,7 @@
-//! The binary with the real clients, against a scripted model: what people run, without a model and without a network.
+//! Tests of the binary with the real clients against a scripted model: what users run, without a model and without a
+//! network.
 //!
-//! `cargo xtask clients` installs the clients and runs these; `cargo xtask test` passes them over.
+//! `cargo xtask clients` installs the clients and runs these tests; `cargo xtask test` skips them.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! Reviewers: they read, they answer in the form they were asked for, and they are asked again in the same talk.
+//! Reviewers read, answer in the requested schema, and are asked again in the same session.
 
 use serde_json::{Value, json};
 use tribunal_testkit::model::{
@@ -22,7 +22,7 @@ fn raised() -> Value {
     findings_of(&[finding("low", "fast is vague", VAGUE)])
 }
 
-/// Ways to write that this client's model may think of, into its copy and into the person's own file.
+/// Lists ways to write that this client's model may try, in its copy and in the user's own file.
 fn vandalism(client: Client, person: &str) -> Vec<Call> {
     let script = format!("echo vandalism >> plan.md; echo vandalism > made.md; echo vandalism > '{person}'");
     match client {
@@ -42,13 +42,13 @@ fn vandalism(client: Client, person: &str) -> Vec<Call> {
     }
 }
 
-/// What clients say of a try that came to nothing.
+/// Returns whether a client reports an attempt as refused.
 fn is_refusal(answer: &str) -> bool {
     ["No such tool available", "Read-only file system", "rejected"].iter().any(|words| answer.contains(words))
 }
 
 fn a_reviewer_cannot_write_however_it_tries(client: Client) {
-    // The document's place is known only when the project is there.
+    // The user's file stands outside of the project, since its path has to be known before the project exists.
     let prompt = When { last: Some("You are one reviewer".into()), ..When::default() };
     let outside = tempfile::tempdir().unwrap();
     let person = outside.path().join("person.md");
@@ -63,6 +63,7 @@ fn a_reviewer_cannot_write_however_it_tries(client: Client) {
 
     let tally = bench.server.tally();
     let after = |rounds: usize| tally.requests.iter().find(|request| request.rounds == rounds).unwrap();
+    // The rounds count the tool calls that came before a request.
     let answers = &after(1).results;
     let refused = answers.iter().filter(|answer| is_refusal(answer)).count();
     assert_eq!(refused, answers.len(), "{answers:#?}");
@@ -85,7 +86,7 @@ fn a_reviewer_cannot_write_however_it_tries(client: Client) {
     }
 }
 
-/// Where each client says what form the answer has.
+/// Finds the schema of the answer in a request, where each client puts it.
 fn schema(client: Client, body: &Value) -> Value {
     match client {
         Client::Claude => {
@@ -107,7 +108,7 @@ fn the_answer_is_asked_for_in_our_form(client: Client) {
     assert_eq!(bench.findings(), ["F1 open"]);
 }
 
-/// The first and every later word of a talk that began with a reviewer's prompt.
+/// Matches the first and every later request of a session that began with a reviewer's prompt.
 fn in_the_talk(steps: impl IntoIterator<Item = Step>) -> Rule {
     Rule::when(When { first: Some("You are one reviewer".into()), ..When::default() }, steps)
 }
@@ -120,12 +121,13 @@ fn an_answer_in_free_words_is_read(client: Client) {
     assert_eq!(bench.unscripted(), [""; 0]);
 }
 
-/// Nobody knows how far it got in there.
+/// The session is forked because it is not known how far the killed run got in it.
 fn a_talk_that_a_killed_run_had_gone_on_with_is_branched_off(client: Client) {
     let again = || When { last: Some("Your last answer was not accepted".into()), ..When::default() };
     let bench = Bench::new(
         &[client],
         [
+            // The gate opens after the kill, so that only the resumed run gets an answer.
             Rule::when(again(), [Step::fail(Failure::Silence)]).until("killed"),
             Rule::when(again(), [Step::structured(raised())]),
             in_the_talk([Step::text("I looked at it, and it is what it is.")]),
@@ -166,6 +168,7 @@ fn what_was_wrong_is_said_in_the_same_talk_and_counted_once(client: Client) {
     assert!(second.first.contains("You are one reviewer"), "the talk has its beginning: {}", second.first);
     assert!(second.body.to_string().contains("it is what it is"), "and the answer that was wrong");
 
+    // A client may need several requests for one answer; all of them count towards its usage.
     let before = tally.requests.iter().filter(|request| !request.last.contains("not accepted")).count();
     let (first, again) =
         (bench.reply("round-1/review/adversarial"), bench.reply("round-1/review/adversarial/again"));
@@ -176,7 +179,7 @@ fn what_was_wrong_is_said_in_the_same_talk_and_counted_once(client: Client) {
         assert_eq!(counted, [600, 400, 50].map(|one| one * requests as u64), "{usage}");
     }
     if client == Client::Claude {
-        // In millionths, so that the same price is the same number.
+        // The unit is millionths of a dollar, so that equal prices compare as equal integers.
         let cost = |reply: &Value, requests: usize| {
             (reply["usage"]["cost"].as_f64().unwrap() * 1e6 / requests as f64).round() as u64
         };

@@ -1,7 +1,7 @@
-//! Sessions that a person has open with a real client, held to what they have taken on by our hooks, and never longer.
+//! Sessions that the user has open with a real client. Our hooks hold them to what they have taken on, and no longer.
 //!
-//! The settings of the client are those that `tribunal init` writes. The model is scripted; what it does in the shell, what the
-//! hooks answer and what the client makes of that is real.
+//! The client's settings are those that `tribunal init` writes. The model is scripted; what it does in the shell,
+//! what the hooks answer and what the client makes of that is real.
 
 use std::{
     fs,
@@ -41,7 +41,7 @@ with_each_client!(
 const PLAN: &str = "# Plan\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone.\n";
 const REPAIRED: &str = "# Plan\n\n## Goals\n\nIt answers in 200 ms.\n\n## Risks\n\nThe disk may be full.\n";
 
-/// Reviewers that find two things at first and nothing any more afterwards.
+/// Reviewers that find two things in the first round and nothing afterwards.
 const REVIEWERS: &str = "tasks:
   - task: 'round-1/review/*'
     steps:
@@ -56,7 +56,7 @@ const STATE: &str = ".claude/review-loop-state.yaml";
 const KEPT: &str = ".tribunal/sessions/1-review-loop-state.yaml";
 const PROMISE: &str = "<review-complete>ALL_ISSUES_RESOLVED</review-complete>";
 
-/// A project whose client calls our hooks at every moment it knows.
+/// Creates a project whose client calls our hooks at every event it knows.
 fn project(client: Client, rules: impl IntoIterator<Item = Rule>) -> Bench {
     let bench = Bench::new(&[client], rules);
     bench.sandbox.write("plan.md", PLAN);
@@ -72,7 +72,7 @@ fn project(client: Client, rules: impl IntoIterator<Item = Rule>) -> Bench {
     bench
 }
 
-/// Where `tribunal init` puts the hooks.
+/// Returns the file in which `tribunal init` puts the hooks.
 fn settings(client: Client) -> &'static str {
     match client {
         Client::Claude => ".claude/settings.local.json",
@@ -80,14 +80,14 @@ fn settings(client: Client) -> &'static str {
     }
 }
 
-/// What a session said until its end.
+/// The result of a session that has ended.
 struct Talk {
     session: String,
-    /// What the person reads last.
+    /// The last answer, which the user reads.
     answer: String,
 }
 
-/// The client as a person starts it to say one thing.
+/// Builds a command that starts the client with one prompt, as the user would.
 fn client(bench: &Bench, client: Client, prompt: &str) -> Command {
     let mut command = bench.client(client);
     bench.sandbox.at_home(&mut command);
@@ -97,7 +97,7 @@ fn client(bench: &Bench, client: Client, prompt: &str) -> Command {
         }
         Client::Codex => command
             .args(["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust", "--json"])
-            // In its sandbox, which would else leave its marks in the folder that all tests share.
+            // The sandbox would otherwise leave its marks in the temporary directory that all tests share.
             .args(["-c", "sandbox_workspace_write.exclude_slash_tmp=true"])
             .args(["-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"])
             .args(["-s", "workspace-write", prompt]),
@@ -105,7 +105,7 @@ fn client(bench: &Bench, client: Client, prompt: &str) -> Command {
     command
 }
 
-/// A whole session in which a person says one thing; it must end well.
+/// Runs a whole session with one prompt; it must end without an error.
 fn talk(bench: &Bench, who: Client, prompt: &str) -> Talk {
     let ran = Ran::of(client(bench, who, prompt).output().unwrap());
     Talk::of(bench, who, &ran)
@@ -132,7 +132,7 @@ impl Talk {
     }
 }
 
-/// A command line that the model types.
+/// Builds a step in which the model types a command of Tribunal.
 fn typed(words: &str) -> Step {
     Step::calls([Call::Shell(format!("{TRIBUNAL} {words}"))])
 }
@@ -151,19 +151,19 @@ fn edit(old: &str, new: &str) -> Step {
     Step::calls([Call::Edit { path: "plan.md".into(), old: old.into(), new: new.into() }])
 }
 
-/// The words with which the session was sent back, in order, as they were before the client escaped them.
+/// Returns the prompts with which the session was sent back, in order, with the client's escaping undone.
 fn sent_back(bench: &Bench) -> Vec<String> {
     let all = bench.server.tally().requests.into_iter().filter(|request| request.rounds == 0);
     let back = all.map(|request| request.last).filter(|last| last.contains("sent back"));
     back.map(|words| plain(&words)).collect()
 }
 
-/// Codex shows the model a tag as `&lt;tag&gt;`.
+/// Undoes the escaping of Codex, which shows the model a tag as `&lt;tag&gt;`.
 fn plain(words: &str) -> String {
     words.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 
-/// What happened in the session, from the journal: `bound`, `refused`, `used`, …
+/// Reads what happened in the session from the journal: `bound`, `refused`, `used`, …
 fn events(bench: &Bench, run: &str) -> Vec<Value> {
     let mut all = bench.sandbox.events(&["log", run]);
     all.retain(|entry| entry["kind"] == "session");
@@ -174,12 +174,12 @@ fn count(events: &[Value], what: &str) -> usize {
     events.iter().filter(|event| event["what"] == what).count()
 }
 
-/// What sessions have taken on here.
+/// Lists what sessions have taken on here.
 fn loops(bench: &Bench) -> Vec<Value> {
     bench.sandbox.json(&["loop", "status"])["loops"].as_array().unwrap().clone()
 }
 
-/// The only one.
+/// Returns the only loop of the project.
 fn taken(bench: &Bench) -> Value {
     let all = loops(bench);
     let [one] = all.as_slice() else { panic!("{all:?}") };
@@ -231,7 +231,7 @@ fn who_has_open_findings_is_sent_back_until_they_are_repaired(client: Client) {
     assert_eq!(count(&events, "refused"), 2, "{events:?}");
     let last = events.last().unwrap();
     assert_eq!([&last["what"], &last["why"]], ["let_go", "complete"]);
-    // As the client tells the commands it runs, and as it tells hooks and people: the same session.
+    // The client gives the same session id to the commands it runs, to hooks, and in its output.
     let shown = bench.server.tally().requests[1].results.join("\n");
     assert!(shown.contains(&format!("session={}\n", talk.session)), "{shown}");
     assert!(!bench.sandbox.path(STATE).exists());
@@ -248,7 +248,7 @@ fn who_lies_for_ever_is_let_go_and_a_person_is_asked(client: Client) {
         ],
     );
     let talk = talk(&bench, client, "Please review plan.md with Tribunal.");
-    // Not the empty answer that the client itself ends with.
+    // The client's own cap would end the session with an empty answer.
     assert_eq!(talk.answer, format!("Really. {PROMISE}"));
     assert_eq!(sent_back(&bench).len(), 7);
     let taken = taken(&bench);
@@ -261,7 +261,7 @@ fn who_lies_for_ever_is_let_go_and_a_person_is_asked(client: Client) {
     let asked = bench.run(&["decisions"]).out;
     assert!(asked.contains("F1, F2 are in the hands of a session"), "{asked}");
     assert!(asked.contains("fixers") && asked.contains("accept"), "{asked}");
-    // Whoever comes next is told, and not held.
+    // The next session gets a notice, and is not held.
     let before = bench.server.tally().requests.len();
     assert_eq!(self::talk(&bench, client, "hello").answer, "Good day.");
     let requests = bench.server.tally().requests;
@@ -270,7 +270,7 @@ fn who_lies_for_ever_is_let_go_and_a_person_is_asked(client: Client) {
     assert!(sent.contains("waits for a person: tribunal decisions"), "{sent}");
 }
 
-/// A loop that the model starts in its own shell.
+/// Builds a step in which the model starts a loop in its own shell.
 fn start(options: &str) -> Step {
     typed(&format!("loop start 'Make it [good] * with --- in it.' {options}"))
 }
@@ -302,7 +302,7 @@ fn a_loop_ends_with_its_promise(client: Client) {
     assert!(!bench.sandbox.path(STATE).exists() && bench.sandbox.path(KEPT).exists());
 }
 
-/// Codex escapes what hooks say; a model that says exactly what it was shown has kept its promise.
+/// Codex escapes what hooks say; a model that repeats exactly what it was shown has kept its promise.
 fn a_promise_may_be_said_as_it_was_shown(client: Client) {
     let shown = match client {
         Client::Claude => format!("<promise>{GOOD}</promise>"),
@@ -319,7 +319,7 @@ fn a_promise_may_be_said_as_it_was_shown(client: Client) {
     assert_eq!([&taken(&bench)["let_go"]], ["complete"]);
 }
 
-/// Ones that fail count as well: the client does not tell hooks of them, only its own record.
+/// Failing tools count, too: the client does not tell hooks of them, and only its own record has them.
 fn a_loop_ends_at_its_limit_and_tools_make_the_client_patient(client: Client) {
     let number = |digits: &str| When {
         last: Some(Pattern::Regex(format!("sent back [0-9]*[{digits}] of").parse().unwrap())),
@@ -392,19 +392,19 @@ fn another_session_in_the_same_folder_is_free(who: Client) {
     assert_eq!(taken["refusals"], 1);
 }
 
-/// A session that has taken on a loop and says that it is done, which is not enough.
+/// Creates a session that has taken on a loop and says that it is done, which is not enough.
 fn looping(who: Client) -> Bench {
     project(who, [Rule::on("Please loop", [start("--promise OVER"), Step::text("All done.")])])
 }
 
-/// A session that ends by itself, as if there were no hooks. What the hooks said of it to people.
+/// Expects that a session ends by itself, as if there were no hooks, and returns what the hooks printed for the user.
 fn is_free(bench: &Bench, who: Client) -> String {
     assert_eq!(talk(bench, who, "Please loop.").answer, "All done.");
     assert_eq!(sent_back(bench).len(), 0);
     fs::read_to_string(bench.sandbox.home().join("said")).unwrap_or_default()
 }
 
-/// What is started in the place of the hook; `$T` is the hook.
+/// Replaces the hook by a script in which `$T` is the hook's program.
 fn instead(bench: &Bench, who: Client, script: &str) {
     let (wrapper, said) = (bench.sandbox.home().join("instead"), bench.sandbox.home().join("said"));
     let text = format!("#!/bin/sh\nexec 2>>'{}'\nT='{TRIBUNAL}'\n{script}\n", said.display());
@@ -473,7 +473,7 @@ fn the_state_of_another_session_holds_nobody(who: Client) {
     assert_eq!(bench.sandbox.read(STATE), state);
 }
 
-/// In a folder that all share it may be anybody's.
+/// A file in a shared directory above the project may belong to another user.
 fn a_state_file_above_the_project_holds_nobody(who: Client) {
     let bench = project(who, [Rule::on("Please loop", [Step::text("All done.")])]);
     let (theirs, state) =
@@ -501,7 +501,7 @@ fn broken_settings_hold_nobody(who: Client) {
     assert_eq!(taken(&bench)["refusals"], 0);
 }
 
-/// Takes what this finds out of what the client says to hooks.
+/// Removes what this expression matches from the client's input to hooks.
 fn without(bench: &Bench, who: Client, found: &str) {
     instead(bench, who, &format!("sed '{found}' | $T \"$@\""));
 }
@@ -521,7 +521,7 @@ fn without_a_transcript_the_clients_own_word_counts(who: Client) {
     assert_eq!(taken(&bench)["let_go"], "complete");
 }
 
-/// Who cannot be heard can say neither that it is done nor that it is blocked.
+/// A session whose answer is unknown can say neither that it is done nor that it is blocked.
 fn without_any_word_of_a_session_it_is_free(who: Client) {
     let bench = project(
         who,

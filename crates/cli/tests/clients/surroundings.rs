@@ -1,4 +1,5 @@
-//! What a client sees of the person and the project beside its task: no hooks, no servers, nothing that was not set.
+//! What a client sees of the user's and the project's settings beside its task: no hooks, no servers, nothing that
+//! was not configured.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ with_each_client!(
     a_server_that_was_set_can_be_used,
 );
 
-/// Hooks of the person and of the project that leave a file behind when a turn ends.
+/// Writes hooks of the user and of the project that leave a file behind when a turn ends.
 fn write_hooks(bench: &Bench, client: Client) -> [std::path::PathBuf; 2] {
     let marks = ["person", "project"].map(|whose| bench.sandbox.home().join(format!("{whose}-hook-ran")));
     let hooks = |mark: &Path| {
@@ -44,7 +45,7 @@ fn hooks_do_not_run(client: Client) {
     bench.look();
     assert!(!person.exists() && !project.exists());
 
-    // They would have run.
+    // The same hooks do run outside of a review, so the check above means something.
     let mut alone = bench.client(client);
     match client {
         Client::Claude => alone.args(["-p", "hello"]),
@@ -57,7 +58,7 @@ fn hooks_do_not_run(client: Client) {
     assert!(person.exists(), "the hook of this test is no hook");
 }
 
-/// What the tool of the server with this name is called, and called for.
+/// Builds a call of the echo tool of the server with this name.
 fn echo(client: Client, server: &str) -> Call {
     let name = match client {
         Client::Claude => format!("mcp__{server}__echo"),
@@ -84,7 +85,7 @@ fn the_person_s_own_servers_are_not_offered(client: Client) {
         }
     }
     bench.look();
-    // A person has it.
+    // The user's own client has the server.
     let mut alone = bench.client(client);
     match client {
         Client::Claude => alone.args(["-p", "by hand"]),
@@ -110,7 +111,7 @@ fn a_server_that_was_set_can_be_used(client: Client) {
     assert!(tally.requests[1].results.join(" ").contains("echo: hello"), "{:?}", tally.requests[1].results);
 }
 
-/// Permissions that a person gave for their own work, in this folder outside of any copy.
+/// Gives permissions for the user's own work in this directory, which is outside of any copy.
 fn allow_outside(bench: &Bench, client: Client, outside: &Path) {
     match client {
         Client::Claude => {
@@ -168,7 +169,7 @@ fn what_the_person_allows_themselves_is_not_allowed_to_agents(client: Client) {
         told.collect::<Vec<_>>()
     );
 
-    // A person may.
+    // The user's own client may write there.
     let mut alone = bench.client(client);
     match client {
         Client::Claude => alone.args(["-p", "by hand"]),

@@ -1,4 +1,4 @@
-//! Usage limits: a run waits for the time that was said, and a wait survives the end of the process.
+//! Usage limits: a run waits until the announced time, and a wait survives the end of the process.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ with_each_client!(
     a_limit_is_waited_out_where_nobody_else_can,
 );
 
-/// Longer than a client takes to give up once it was told, and no longer than needed.
+/// Longer than a client takes to give up after the announcement, and no longer than needed.
 const AHEAD_SECONDS: u64 = 15;
-/// What a test opens when the provider may be asked again.
+/// The gate that a test opens when the provider may be asked again.
 const OVER: &str = "the limit is over";
 
-/// Every client says it in words of its own, with the time in them.
+/// Builds a rate limit as each client's provider words it, with the time in the message.
 fn limit(client: Client) -> Failure {
     match client {
         Client::Claude => {
@@ -36,7 +36,7 @@ fn limit(client: Client) -> Failure {
     }
 }
 
-/// The limit of a plan. Codex says its end to the minute, so this one ends with a minute.
+/// Builds the usage limit of a plan. Codex reports its end to the minute, so this one ends with a minute.
 fn plan_limit(client: Client) -> Failure {
     if client == Client::Claude {
         return limit(client);
@@ -52,7 +52,7 @@ fn asked() -> When {
     When { last: Some("You are one reviewer".into()), ..When::default() }
 }
 
-/// The provider is at a limit until a gate is open, and then answers.
+/// Creates a project whose provider is at a limit until the gate is open, and then answers.
 fn limited(client: Client, failure: Failure) -> Bench {
     let over = Step::structured(findings_of(&[]));
     let rules = [Rule::when(asked(), [Step::fail(failure)]).until(OVER), Rule::when(asked(), [over])];
@@ -63,7 +63,7 @@ fn is_wait(event: &Value) -> bool {
     event["kind"] == "effect_started" && event["effect"]["effect"] == "await_reset"
 }
 
-/// What the first try came to: a limit, and when it ends.
+/// Expects that the first try hit a limit, and returns when that ends.
 fn until_ms(bench: &Bench) -> u64 {
     let reply = bench.reply("round-1/review/adversarial");
     assert_eq!(reply["fault"], "limited", "{reply}");
@@ -104,7 +104,7 @@ fn a_wait_survives_the_end_of_the_process(client: Client) {
     until_ms(&bench);
 }
 
-/// The other one of the two.
+/// Returns the other client of the two.
 fn other(client: Client) -> Client {
     if client == Client::Claude { Client::Codex } else { Client::Claude }
 }

@@ -1,4 +1,5 @@
-//! Whole reviews with both clients on one panel: found, disputed, repaired, looked at again; also with an end in the midst.
+//! Full reviews with both clients on one panel: findings, disputes, fixes and a second round; also with an
+//! interruption.
 
 use std::process::Command;
 
@@ -12,14 +13,14 @@ use crate::common::{Bench, CLEAR, Client, VAGUE, clients_at, word};
 const PRD: &str = "# Product\n\n## Goals\n\nIt shall be fast.\n\n## Risks\n\nNone are known.\n\n## Audit\n\n\
                    Every access is written to the audit log and kept for ten years.\n";
 
-/// Two see the vague goal; one also misses what is there.
+/// Two reviewers see the vague goal; one also misses something that is there.
 fn first_round() -> Vec<Rule> {
     let vague = || finding("high", "fast is vague", VAGUE);
     let audit = finding("high", "nothing is said of auditing", "None are known.");
     vec![seat("adversarial", 1, &[vague(), audit]), seat("party", 1, &[vague()]), reviewer(1, &[])]
 }
 
-/// What is not so is refuted, what is so repaired, and nothing else is found.
+/// The false finding is refuted, the true one repaired, and nothing else is found.
 fn afterwards() -> Vec<Rule> {
     let refuted = verdict("F2", "INVALID", "Every access is written to the audit log");
     let edit = Edit { path: "plan.md", old: VAGUE, new: CLEAR };
@@ -60,7 +61,7 @@ fn a_mixed_panel_finds_disputes_repairs_and_looks_again() {
     for client in Client::ALL {
         assert!(tally.requests.iter().any(|request| request.api == client.api()), "{client:?} was not asked");
     }
-    // Each answer of the model was said to take 100 tokens in and 20 out.
+    // The scripted model reports 100 tokens in and 20 out for each of its answers.
     let requests = tally.requests.len() as u64;
     assert_eq!(used(&bench), [100 * requests, 20 * requests]);
     let sent = bench.sandbox.json(&["log", "--sent"]);
@@ -69,7 +70,7 @@ fn a_mixed_panel_finds_disputes_repairs_and_looks_again() {
     assert_eq!(vendors, ["anthropic", "openai"]);
 }
 
-/// Tokens in and out, as the journal has them.
+/// Sums up tokens in and out from the journal.
 fn used(bench: &Bench) -> [u64; 2] {
     let journal = bench.journal();
     let usages = journal.iter().filter_map(|entry| entry["reply"].get("usage")).collect::<Vec<_>>();
@@ -81,7 +82,7 @@ fn is_fixer(request: &Request) -> bool {
     request.first.contains("You are a fixer")
 }
 
-/// What is going on, and how to tell.
+/// A moment of a review, with the condition by which it is recognized.
 type Moment = (&'static str, fn(&Tally) -> bool);
 
 #[test]

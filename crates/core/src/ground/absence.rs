@@ -1,8 +1,8 @@
-//! Absences: is what a reviewer missed really not there?
+//! Absences: checks that what a reviewer missed is really absent.
 //!
-//! Terms are words, not letters: `log` is not found in `catalog`, but in `logs` and `logging` ([`stem`]). A term of several
-//! words must stand as one, line breaks aside. Names from code (`user_id`, `getUser`) must stand exactly. `delet*` is every
-//! word that begins so.
+//! Terms are words, not letters: `log` is not found in `catalog`, but in `logs` and `logging` ([`stem_word`]). A term of
+//! several words must occur as one phrase, also across line breaks. Names from code (`user_id`, `getUser`) must match
+//! exactly. `delet*` matches every word with this prefix.
 
 use alloc::{
     string::{String, ToString},
@@ -14,7 +14,7 @@ use crate::text::{
     words::{is_plain, stem},
 };
 
-/// A term as it is searched for; of words there is at least one.
+/// A term as it is searched for; a sequence has at least one stem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wanted {
     Words(Vec<String>),
@@ -22,7 +22,7 @@ enum Wanted {
     Name(String),
 }
 
-/// The stems of a text's words, each with its line from 1: made once, searched often.
+/// Returns the stems of all words, each with its line from 1. Computed once and searched often.
 pub(super) fn stems(text: &str) -> Vec<(String, u32)> {
     (1..).zip(text.lines()).flat_map(|(number, line)| words(line).map(move |word| (word, number))).collect()
 }
@@ -30,22 +30,24 @@ pub(super) fn stems(text: &str) -> Vec<(String, u32)> {
 /// Some lines of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a> {
-    /// The first line's number.
+    /// The number of the first line.
     pub line: u32,
     pub text: &'a str,
-    /// Of these lines only.
+    /// The stems of these lines only.
     pub stems: &'a [(String, u32)],
 }
 
-/// The first of the terms that occurs, with its line. None of them: None.
+/// Returns the term that occurs first, with its line; `None` if none of them occurs.
 pub(super) fn find_term<'t>(part: Part<'_>, terms: &'t [String]) -> Option<(&'t str, u32)> {
     let terms = terms.iter().map(|term| term.trim()).filter(|term| !term.is_empty());
+    // The earliest line is reported, whichever term it belongs to.
     let found = terms.filter_map(|term| Some((term, first_line(part, &parse(term))?)));
     found.min_by_key(|(_, line)| *line)
 }
 
 fn first_line(part: Part<'_>, wanted: &Wanted) -> Option<u32> {
     match wanted {
+        // Names from code are searched in the text itself: stems have lost case and punctuation.
         Wanted::Name(name) => {
             (part.line..).zip(part.text.lines()).find(|(_, line)| names(line, name)).map(|(n, _)| n)
         }
@@ -53,6 +55,7 @@ fn first_line(part: Part<'_>, wanted: &Wanted) -> Option<u32> {
             part.stems.iter().find(|(word, _)| word.starts_with(start)).map(|(_, line)| *line)
         }
         Wanted::Words(stems) => {
+            // Stems of neighbouring lines are adjacent, so a phrase is also found across a line break.
             let here =
                 |window: &[(String, u32)]| window.iter().zip(stems).all(|((word, _), stem)| word == stem);
             part.stems.windows(stems.len()).find(|window| here(window)).map(|window| window[0].1)
@@ -65,6 +68,7 @@ fn parse(term: &str) -> Wanted {
     if let Some(start) = bare.strip_suffix('*').filter(|start| start.len() >= 3 && is_plain(start)) {
         return Wanted::Prefix(start.to_lowercase());
     }
+    // `getUser` is a name, `User` at the beginning of a sentence is not.
     let camel = bare.chars().any(char::is_lowercase) && bare.chars().skip(1).any(char::is_uppercase);
     let code = |c: char| matches!(c, '_' | '/' | '(' | ')' | ':' | '.' | '=' | '<' | '>' | '@' | '#' | '$');
     let one = !bare.contains(char::is_whitespace);
@@ -72,19 +76,21 @@ fn parse(term: &str) -> Wanted {
         return Wanted::Name(bare.to_string());
     }
     let stems: Vec<String> = words(bare).collect();
+    // A term of symbols alone has no stem, so it is searched as it is.
     if stems.is_empty() { Wanted::Name(bare.to_string()) } else { Wanted::Words(stems) }
 }
 
-/// The stems of a line's words; `time-out` is two.
+/// Returns the stems of a line's words; `time-out` is two words.
 fn words(line: &str) -> impl Iterator<Item = String> + '_ {
     let pieces = line.split(|c: char| !(c.is_alphanumeric() || plain_char(c) == '\''));
     let plain = pieces.map(|word| word.chars().map(plain_char).collect::<String>());
     plain.map(|word| stem(word.trim_matches('\''))).filter(|stem| !stem.is_empty())
 }
 
-/// Whether the name stands in the line, not as a part of a longer one.
+/// Whether the name occurs in the line and not as part of a longer one.
 fn names(line: &str, name: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
+    // Only name characters on both sides make it a part of a longer name.
     let joins = |one: Option<char>, other: Option<char>| one.is_some_and(part) && other.is_some_and(part);
     line.match_indices(name).any(|(at, _)| {
         let (before, after) = (&line[..at], &line[at + name.len()..]);

@@ -1,7 +1,7 @@
-//! Which lines a change touched, and whether a place has to do with them.
+//! Which lines a change touched, and whether a place belongs to them.
 //!
-//! A flaw that was there before the change is a flaw, but not this change's: it is deferred, not fixed here. Whoever makes
-//! a change the subject gives its unified diff; nothing here asks git.
+//! An issue that existed before the change is deferred, not fixed here. The caller provides the unified diff of the change;
+//! this module never runs git.
 
 use alloc::{
     string::{String, ToString},
@@ -10,38 +10,38 @@ use alloc::{
 
 use crate::finding::Place;
 
-/// So many lines around a changed one still belong to the change: a fault often shows beside its cause.
+/// How many lines around a changed one still belong to the change: a fault often shows next to its cause.
 pub const AROUND: u32 = 3;
-/// A name of fewer characters says nothing about what it belongs to.
+/// The shortest symbol that counts: shorter names occur everywhere.
 const SHORTEST_SYMBOL: usize = 4;
 
-/// The lines of one file that a change touched, as they are numbered after it.
+/// The lines of one file that a change touched, with their numbers after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     pub file: String,
-    /// First and last line, in order. Where lines were only taken out, the two around the gap.
+    /// First and last line of each range, in order. For removed lines these are the two lines around the gap.
     pub lines: Vec<(u32, u32)>,
-    /// Names that the touched lines define: what uses them has to do with the change.
+    /// Symbols that the touched lines define: code that uses them belongs to the change.
     pub symbols: Vec<String>,
 }
 
-/// What a change took out of one file.
+/// The lines that a change removed from one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// The lines, as a text.
+    /// The removed lines as one text.
     pub text: String,
-    /// Where each of them stood, as lines are numbered after the change.
+    /// For each removed line the line number after the change at which it was.
     pub lines: Vec<u32>,
 }
 
-/// What a diff says of one file.
+/// What a diff says about one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InFile {
     pub touched: Touched,
     pub removed: Removed,
 }
 
-/// Whether a place has to do with the change.
+/// Whether a place belongs to the change.
 pub fn is_touched(place: &Place, touched: &[Touched]) -> bool {
     let lines = touched.iter().filter(|one| one.file == place.file).flat_map(|one| &one.lines);
     lines.into_iter().any(|(first, last)| {
@@ -49,19 +49,20 @@ pub fn is_touched(place: &Place, touched: &[Touched]) -> bool {
     })
 }
 
-/// Reads a unified diff. What is no header, hunk or changed line is overlooked.
+/// Parses a unified diff. Lines that are no header, hunk or changed line are ignored.
 pub fn read(diff: &str) -> Vec<InFile> {
     let mut files: Vec<InFile> = Vec::new();
-    // The next line's number, and how many lines of the hunk are still to come: old, new.
+    // The number of the next line, and how many old and new lines of the hunk are still to come.
     let (mut line, mut old, mut new) = (0_u32, 0_u32, 0_u32);
     let mut old_name = String::new();
     for text in diff.lines() {
+        // Headers are recognized only between hunks: inside a hunk `--- x` is a removed line.
         if old == 0 && new == 0 {
             if let Some(name) = text.strip_prefix("--- ") {
                 old_name = plain_name(name, "a/");
             } else if let Some(name) = text.strip_prefix("+++ ") {
                 let new_name = plain_name(name, "b/");
-                // A file that was deleted keeps its name.
+                // A deleted file keeps its old name.
                 let file = if new_name == "/dev/null" { old_name.clone() } else { new_name };
                 files.push(InFile { touched: Touched { file, ..Touched::default() }, ..InFile::default() });
             } else if let Some(header) = header(text) {
@@ -76,6 +77,7 @@ pub fn read(diff: &str) -> Vec<InFile> {
                 (line, new) = (line + 1, new.saturating_sub(1));
             }
             Some(b'-') => {
+                // A removed line has no number in the new file, so the lines around the gap are touched.
                 touch(&mut files, line.saturating_sub(1).max(1), line.max(1));
                 define(&mut files, text);
                 if let Some(file) = files.last_mut() {
@@ -85,6 +87,7 @@ pub fn read(diff: &str) -> Vec<InFile> {
                 }
                 old = old.saturating_sub(1);
             }
+            // `\ No newline at end of file` belongs to neither side.
             Some(b'\\') => {}
             _ => (line, old, new) = (line + 1, old.saturating_sub(1), new.saturating_sub(1)),
         }
@@ -93,6 +96,7 @@ pub fn read(diff: &str) -> Vec<InFile> {
 }
 
 fn plain_name(name: &str, mark: &str) -> String {
+    // Some tools append a tab and a timestamp to the name.
     let name = name.split('\t').next().unwrap_or(name);
     name.strip_prefix(mark).unwrap_or(name).to_string()
 }
@@ -101,12 +105,13 @@ fn touch(files: &mut [InFile], first: u32, last: u32) {
     let Some(file) = files.last_mut() else { return };
     let lines = &mut file.touched.lines;
     match lines.last_mut() {
+        // Adjacent lines extend the last range.
         Some((_, end)) if first <= *end + 1 => *end = last.max(*end),
         _ => lines.push((first, last)),
     }
 }
 
-/// Words that a definition begins with, in the languages people write most.
+/// Keywords that begin a definition in common languages.
 const DEFINES: [&str; 12] = [
     "fn",
     "def",
@@ -122,7 +127,7 @@ const DEFINES: [&str; 12] = [
     "static",
 ];
 
-/// Remembers what a changed line defines: the name behind a word such as `fn`.
+/// Adds the symbols that a changed line defines: the names behind keywords such as `fn`.
 fn define(files: &mut [InFile], line: &str) {
     let Some(file) = files.last_mut() else { return };
     let mut words = line[1..].split_whitespace();
@@ -132,7 +137,7 @@ fn define(files: &mut [InFile], line: &str) {
         }
         let name = words.next().unwrap_or_default();
         let name: String = name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        // Short names stand everywhere.
+        // Short names occur everywhere, so they prove no relation.
         let symbols = &mut file.touched.symbols;
         if name.chars().count() >= SHORTEST_SYMBOL && !symbols.contains(&name) {
             symbols.push(name);
@@ -140,7 +145,7 @@ fn define(files: &mut [InFile], line: &str) {
     }
 }
 
-/// `@@ -12,3 +14,5 @@`: the first new line, the old and the new length.
+/// Parses `@@ -12,3 +14,5 @@` into the first new line, the old and the new length.
 fn header(text: &str) -> Option<(u32, u32, u32)> {
     let mut words = text.strip_prefix("@@ -")?.split(' ');
     let range = |text: &str| -> Option<(u32, u32)> {

@@ -1,27 +1,27 @@
-//! A text as a reader sees it: white space folded, typography as one types it, Markdown's markers left out.
+//! A text as a reader sees it: white space folded, typography as it is typed, Markdown markers left out.
 //!
-//! Agents reflow what they quote. Two texts that fold to the same say the same; nothing here guesses. What differs by a
-//! word is [`super::near`]'s business.
+//! Agents reflow what they quote. Two texts that fold to the same text say the same; nothing here guesses. Texts that
+//! differ in a word are compared in [`super::near_match`].
 
 use alloc::{string::String, vec::Vec};
 
 use crate::text::plain_char;
 
-/// What every mask looks like here: the same secret may be masked for one reason in the text and for another in a quote.
+/// What every mask is folded to: a secret may be masked for one reason in the text and for another in a quote.
 pub(super) const MASK: &str = "[masked]";
 
-/// Whether the marks at the beginning of lines are left out: a quote of one item has none, a reflowed list has them all.
+/// Whether markers at the start of lines are dropped: a quote of one list item has none, a reflowed list has all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Markers {
     Dropped,
     Kept,
 }
 
-/// A folded text that knows where its lines came from.
+/// A folded text that knows which line each byte came from.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Folded {
     pub text: String,
-    /// Where the words of each line begin, the first line first.
+    /// The offset at which the words of each line begin, the first line first.
     starts: Vec<usize>,
 }
 
@@ -34,6 +34,7 @@ impl Folded {
             for word in line.split_whitespace() {
                 folded.push(word);
             }
+            // The blank before the first word belongs to the line before.
             let grown = folded.text.len() > before;
             folded.starts.push(if grown && before > 0 { before + 1 } else { before });
         }
@@ -48,30 +49,32 @@ impl Folded {
         let before = self.text.len();
         plain_word(&mut self.text, word);
         if self.text.len() == before {
-            // Nothing but markup.
+            // The word was markup only, so the blank before it is removed again.
             self.text.truncate(length);
         }
     }
 
-    /// The line, from 1, that this byte came from.
+    /// Returns the line, from 1, that this byte came from.
     pub fn line(&self, at: usize) -> u32 {
-        // A line without words begins where the words before it end, so it is never the last that begins here.
+        // A line without words starts where the words before it end, so it is never the last start at or before a word.
         (self.starts.partition_point(|start| *start <= at) as u32).max(1)
     }
 
-    /// The bytes of these lines, both from 1 and both included.
+    /// Returns the bytes of these lines, both counted from 1 and both included.
     pub fn range(&self, first: u32, last: u32) -> core::ops::Range<usize> {
         let start = |line: u32| self.starts.get(line as usize).copied().unwrap_or(self.text.len());
+        // Lines behind the end give an empty range instead of a panic.
         let from = start(first.saturating_sub(1)).min(self.text.len());
         from..start(last).clamp(from, self.text.len())
     }
 }
 
-/// Without what Markdown puts in front of a line's words: `>`, `-`, `*`, `+`, `1.`, `[ ]`, `#`.
+/// Strips what Markdown puts before the words of a line: `>`, `-`, `*`, `+`, `1.`, `[ ]`, `#`.
 pub(super) fn without_markers(line: &str) -> &str {
     let mut rest = line.trim_start();
     loop {
         let next = without_marker(rest);
+        // Markers can be nested, such as `> - [x]`, so stripping continues until nothing changes.
         if next.len() == rest.len() {
             return rest;
         }
@@ -84,6 +87,7 @@ fn without_marker(line: &str) -> &str {
         return rest;
     }
     let (marker, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+    // At most three digits: `2026.` is a year at the end of a sentence.
     let numbered = marker.strip_suffix(['.', ')']).is_some_and(|number| {
         (1..=3).contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_digit())
     });
@@ -94,7 +98,7 @@ fn without_marker(line: &str) -> &str {
     ["[ ] ", "[x] ", "[X] "].iter().find_map(|tick| line.strip_prefix(tick)).unwrap_or(line)
 }
 
-/// One word without emphasis, back ticks and invisible characters, and with plain quotes, dashes and dots.
+/// Appends one word without emphasis, back ticks and invisible characters, and with plain quotes, dashes and dots.
 fn plain_word(out: &mut String, word: &str) {
     let mut last = ' ';
     let mut rest = word;
@@ -107,7 +111,7 @@ fn plain_word(out: &mut String, word: &str) {
         let stars = rest.len() - rest.trim_start_matches('*').len();
         if stars > 0 {
             let after = rest[stars..].trim_start_matches('`').chars().next().unwrap_or(' ');
-            // Emphasis stands at one side of a word; between two words, or alone, it is arithmetic.
+            // Emphasis is at one side of a word; between two words, or alone, a star is arithmetic.
             if last.is_alphanumeric() == after.is_alphanumeric() {
                 out.push_str(&rest[..stars]);
                 last = '*';
@@ -119,8 +123,9 @@ fn plain_word(out: &mut String, word: &str) {
         match c {
             '`' | '\u{200b}' | '\u{feff}' | '\u{ad}' => continue,
             '…' => out.push_str("..."),
-            // Set between words without blanks, but typed with them.
+            // Typeset without blanks between words, but typed with them.
             '—' | '―' if !last.is_whitespace() && !rest.is_empty() => out.push_str(" - "),
+            // `--` is a typed dash: its first `-` was pushed already.
             '-' if word == "--" && rest.is_empty() => {}
             other => out.push(plain_char(other)),
         }
@@ -128,8 +133,7 @@ fn plain_word(out: &mut String, word: &str) {
     }
 }
 
-/// Whether what stands at these bytes is not a piece of something longer: `users can` does not stand in `users cannot`,
-/// nor `1` in `1.5`.
+/// Whether these bytes are not part of something longer: `users can` is not found in `users cannot`, nor `1` in `1.5`.
 pub(super) fn stands_alone(text: &str, start: usize, end: usize) -> bool {
     let (before, quote, after) = (&text[..start], &text[start..end], &text[end..]);
     let (Some(first), Some(last)) = (quote.chars().next(), quote.chars().next_back()) else { return false };
@@ -141,12 +145,13 @@ pub(super) fn stands_alone(text: &str, start: usize, end: usize) -> bool {
     let cut_left = is_joined(l1, first) || (first.is_ascii_digit() && decimal(l1) && l2.is_ascii_digit());
     let cut_right = is_joined(last, r1)
         || (last.is_ascii_digit() && decimal(r1) && r2.is_ascii_digit())
+        // `can` must not match in `can't`, which says the opposite.
         || (last.is_alphabetic() && plain_char(r1) == '\'' && r2 == 't');
     !cut_left && !cut_right
 }
 
 fn is_joined(one: char, other: char) -> bool {
-    // Scripts that are written without blanks have no border of words to look at.
+    // Scripts that are written without blanks have no word boundaries to check.
     let spaced = |c: char| (c.is_alphanumeric() || c == '_') && c < '\u{2e80}';
     spaced(one) && spaced(other)
 }

@@ -1,8 +1,8 @@
-//! A quote that is almost what stands near the named line.
+//! Finds a text near the named line that almost equals a quote.
 //!
-//! Words are aligned with words. A few may differ, but never one that could turn the sentence round: numbers, names,
-//! operators, negations and their kin must all be there, in the same order, and no other. Quotes of a few words are not
-//! compared at all: almost the same would mean nothing.
+//! Words are aligned with words. A few may differ, but never one that could change the meaning: numbers, names, operators,
+//! negations and similar words must all be there, in the same order, and no others. Quotes of a few words are not
+//! compared at all: almost the same would mean nothing for them.
 
 use alloc::{string::String, vec, vec::Vec};
 use core::ops::Range;
@@ -10,47 +10,49 @@ use core::ops::Range;
 use super::fold::MASK;
 use crate::text::words::{are_opposites, is_plain, is_slip, is_telling, stem};
 
-/// A quote with fewer words must stand as quoted.
+/// A quote with fewer words must match verbatim.
 const FEWEST_WORDS: usize = 6;
-/// Longer ones are not compared: nobody quotes so much and means one thing.
+/// Longer quotes are not compared: such a quote does not show one thing.
 const MOST_WORDS: usize = 300;
-/// So much of the text around the named line is looked at.
+/// The most words around the named line that are compared.
 const MOST_AROUND: usize = 3000;
-/// How much of a quote must be as it stands, in percent.
+/// The least share of a quote that must match, in percent.
 pub(super) const THRESHOLD: u32 = 85;
 
-/// What a word more, less or another one costs; another form of a word costs half of it.
+/// The cost of an inserted, omitted or replaced word; another form of the same word costs half.
 const WORD: u32 = 2;
 const NEVER: u32 = u32::MAX / 4;
 
-/// Where the quote stands, and how much of it is as quoted.
+/// Where the quote was found, and how much of it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Near {
     pub bytes: Range<usize>,
     pub percent: u32,
 }
 
-/// The part of `text` that the quote almost is. Both are folded.
+/// Finds the part of `text` that almost equals the quote. Both are folded.
 pub(super) fn find(quote: &str, text: &str) -> Option<Near> {
+    // One more than the maximum is enough to see that the quote is too long.
     let wanted: Vec<Token> = tokens(quote).take(MOST_WORDS + 1).collect();
     if !(FEWEST_WORDS..=MOST_WORDS).contains(&wanted.len()) {
         return None;
     }
     let there: Vec<Token> = tokens(text).take(MOST_AROUND).collect();
     let best = align(&wanted, &there)?;
+    // Rounded against the quote, so that a quote below the threshold never passes by rounding.
     let percent = 100 - (best.cost * 100).div_ceil(wanted.len() as u32 * WORD).min(100);
     let bytes = there.get(best.first)?.at.start..there.get(best.last)?.at.end;
     (percent >= THRESHOLD).then_some(Near { bytes, percent })
 }
 
-/// A word of a text with what comparing needs.
+/// A word of a text with what the comparison needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Token {
     at: Range<usize>,
-    /// In lower case, unless it is more than letters.
+    /// In lower case, unless it has more than letters.
     word: String,
     stem: String,
-    /// It must be there, as it is.
+    /// The word must match exactly.
     fixed: bool,
 }
 
@@ -65,6 +67,7 @@ fn tokens(text: &str) -> impl Iterator<Item = Token> + '_ {
 
 fn token(start: usize, piece: &str) -> Option<Token> {
     let word = piece.trim_matches(['"', '\'', '(', ')', '[', ']', '{', '}', ',', '.', ';', ':', '?']);
+    // A word that contains a mask is compared as the mask alone.
     let word = if piece.contains(MASK) { MASK } else { word.trim_end_matches('!') };
     // Dashes and the borders of tables come and go with the layout.
     if word.chars().all(|c| c == '-' || c == '|') {
@@ -83,14 +86,15 @@ struct Alignment {
     last: usize,
 }
 
-/// The cheapest way to read `wanted` somewhere in `there`, the earliest of equals. First and last word must be there:
-/// otherwise what turns the sentence round could hide just outside.
+/// Finds the cheapest alignment of `wanted` within `there`, the earliest of equals. The first and the last word must match:
+/// otherwise a word that changes the meaning could hide just outside.
 fn align(wanted: &[Token], there: &[Token]) -> Option<Alignment> {
-    // One row a word of the quote.
+    // Edit distance with one row for each word of the quote; the quote may begin anywhere in the text.
     let mut row = vec![Reading::IMPOSSIBLE; there.len()];
     for (index, word) in wanted.iter().enumerate() {
         let mut next = vec![Reading::IMPOSSIBLE; there.len()];
         for at in 0..there.len() {
+            // The first word of the quote fixes where the match begins, so it must match at least as a form.
             let change = exchange(word, &there[at]);
             next[at] = if index == 0 {
                 Reading { cost: if change < WORD { change } else { NEVER }, first: at }
@@ -105,18 +109,19 @@ fn align(wanted: &[Token], there: &[Token]) -> Option<Alignment> {
                 replaced.min(left_out).min(added)
             };
             if index == 0 && at > 0 && !there[at].fixed {
-                // Words between the first and the second of the quote.
+                // Inserted words between the first and the second word of the quote.
                 next[at] = next[at].min(next[at - 1].plus(WORD));
             }
         }
         row = next;
     }
     let (last, Reading { cost, first }) =
+        // The position breaks ties, so that the earliest of equally good matches wins.
         row.into_iter().enumerate().min_by_key(|(at, reading)| (reading.cost, *at))?;
     (cost < NEVER).then_some(Alignment { cost, first, last })
 }
 
-/// What it costs to have read a quote up to a word, and where that began. The cheaper one is less.
+/// The cost of reading a quote up to a word, and where that reading began. The cheaper one is less.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Reading {
     cost: u32,
@@ -132,6 +137,7 @@ impl Reading {
 }
 
 fn exchange(quoted: &Token, there: &Token) -> u32 {
+    // A masked secret cannot be compared, so it matches any word.
     if quoted.word == there.word || there.word == MASK {
         return 0;
     }

@@ -1,14 +1,15 @@
-//! Taking out of an output what changes by itself.
+//! Replaces the volatile values of an output.
 //!
-//! A table of shapes, each a plain function over one piece of a word. Counts and line numbers stay: they are what was said.
+//! A table of shapes, each a plain function over one piece of a word. Counts and line numbers stay: they carry meaning.
 
 use alloc::string::String;
 
-/// One blank between words, no empty lines; times, durations, ids and hashes replaced by their kind.
+/// Leaves one blank between words and no empty lines, and replaces times, durations, ids and hashes by their kind.
 pub fn normalised(output: &str) -> String {
     let mut out = String::with_capacity(output.len());
     for line in output.lines() {
         let start = out.len();
+        // The fast path: most lines are copied without being split.
         if is_plain(line) {
             out.push_str(line)
         } else {
@@ -21,7 +22,7 @@ pub fn normalised(output: &str) -> String {
     out
 }
 
-/// Nothing can change by itself here, and words are one blank apart: most lines of prose, and no need to take them to pieces.
+/// Whether a line has no volatile value and single blanks only. Most lines of prose are like this and need no splitting.
 fn is_plain(line: &str) -> bool {
     let bytes = line.as_bytes();
     let suspicious = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_control();
@@ -36,7 +37,7 @@ fn push_line(out: &mut String, line: &str) {
     let start = out.len();
     let mut number_at = None;
     for word in line.split_ascii_whitespace() {
-        // `12 ms` is one duration in two words.
+        // `12 ms` is one duration in two words, so the number that was pushed already is replaced.
         if let Some(at) = number_at.take()
             && is_unit(bare(word))
         {
@@ -48,8 +49,10 @@ fn push_line(out: &mut String, line: &str) {
             out.push(' ');
         }
         let at = out.len();
+        // Every volatile value has a digit.
         if word.bytes().any(|byte| byte.is_ascii_digit()) {
             push_word(out, word);
+            // Remembered, because the next word may be the unit of this number.
             number_at = is_number(bare(word)).then_some(at);
         } else {
             out.push_str(word);
@@ -57,26 +60,28 @@ fn push_line(out: &mut String, line: &str) {
     }
 }
 
-/// A word piece by piece: `[2026-11-15T01:29:25Z]` is a bracket, a time and a bracket.
+/// Appends a word piece by piece: `[2026-11-15T01:29:25Z]` is a bracket, a time and a bracket.
 fn push_word(out: &mut String, word: &str) {
     let mut rest = word;
     while !rest.is_empty() {
         let end = rest.bytes().position(|byte| !is_of_piece(byte)).unwrap_or(rest.len());
         let (piece, tail) = rest.split_at(end);
         push_piece(out, piece);
+        // A byte that ends a piece is ASCII, so it can be split off on its own.
         let next = tail.len().min(1);
         out.push_str(&tail[..next]);
         rest = &tail[next..];
     }
 }
 
-/// Letters of other scripts belong to their word.
+/// Whether a byte belongs to a piece. Letters of other scripts belong to their word.
 fn is_of_piece(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':' | b'.' | b'+') || !byte.is_ascii()
 }
 
-/// `took:1.2s` and `sha-1a2b3c4d`: a piece may be a name and a value.
+/// Appends a piece, which may be a name and a value as in `took:1.2s` and `sha-1a2b3c4d`.
 fn push_piece(out: &mut String, piece: &str) {
+    // The whole piece first: a time or a uuid contains the separators itself.
     if push_kind(out, piece) {
         return;
     }
@@ -90,10 +95,10 @@ fn push_piece(out: &mut String, piece: &str) {
     }
 }
 
-/// The kind of what is inside, with the punctuation around it; false: it is of no kind.
+/// Appends the placeholder of a piece with the punctuation around it; false if it has no known shape.
 fn push_kind(out: &mut String, piece: &str) -> bool {
     let inside = piece.trim_matches(|c: char| c.is_ascii_punctuation());
-    // Most pieces are words, or numbers too short to be a time.
+    // Most pieces are words, or numbers that are too short to be a time.
     let digits = inside.bytes().filter(u8::is_ascii_digit).count();
     if digits == 0 || digits == inside.len() && digits < 10 {
         return false;
@@ -108,6 +113,7 @@ fn push_kind(out: &mut String, piece: &str) -> bool {
 
 fn kind(piece: &str) -> Option<&'static str> {
     type Shape = fn(&str) -> bool;
+    // The shapes exclude each other, so their order does not matter.
     let shapes: [(Shape, &str); 4] =
         [(is_uuid, "<uuid>"), (is_time, "<time>"), (is_duration, "<duration>"), (is_hash, "<hash>")];
     shapes.iter().find(|(fits, _)| fits(piece)).map(|(_, kind)| *kind)
@@ -129,15 +135,16 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && text.split('-').all(is_hex)
 }
 
-/// At least seven hexadecimal digits, of both sorts; long ones also of one.
+/// Whether it has at least seven hexadecimal digits, with letters and digits mixed unless it is long.
 fn is_hash(text: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphabetic();
     let mixed = || text.bytes().any(letter) && text.bytes().any(|byte| byte.is_ascii_digit());
     text.len() >= 7 && is_hex(text) && (text.len() >= 32 || mixed())
 }
 
-/// A date, a time of day, both, or seconds or milliseconds since 1970.
+/// Whether it is a date, a time of day, both, or seconds or milliseconds since 1970.
 fn is_time(text: &str) -> bool {
+    // Unix times of the years 2001 to 2033 have ten digits and begin with 1.
     if text.starts_with('1') && (digits(text, 10..=10) || digits(text, 13..=13)) {
         return true;
     }
@@ -155,8 +162,9 @@ fn is_date(text: &str) -> bool {
     part(4) && part(2) && part(2)
 }
 
-/// `01:29`, `01:29:25`, with fractions and a zone.
+/// Whether it is a time such as `01:29` or `01:29:25`, with fractions and a zone.
 fn is_time_of_day(text: &str) -> bool {
+    // The zone may be `Z` or an offset such as `+01:00`.
     let text = text.trim_end_matches('Z');
     let text = text.split_once(['+', '-']).map_or(text, |(time, _)| time);
     let (time, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -167,6 +175,7 @@ fn is_time_of_day(text: &str) -> bool {
         more += 1;
         digits(part, 2..=2)
     });
+    // Minutes are required, seconds are optional.
     hour && rest && (1..=2).contains(&more) && digits(fraction, 1..=9)
 }
 
@@ -175,7 +184,7 @@ fn is_number(text: &str) -> bool {
     digits(whole, 1..=12) && digits(fraction, 1..=12)
 }
 
-/// `1.2s`, `350ms`, `1h2m3s`.
+/// Whether it is a duration: `1.2s`, `350ms`, `1h2m3s`.
 fn is_duration(text: &str) -> bool {
     let mut rest = text;
     while !rest.is_empty() {

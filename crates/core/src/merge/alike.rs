@@ -1,12 +1,12 @@
-//! Do two claims mean the same?
+//! Decides whether two claims mean the same.
 //!
-//! A claim is *about* words: those of its description that are neither small nor said of every flaw. Words that stand in
-//! the quote itself count little, since everything that can be said about a line uses them; what is left tells two flaws
-//! of one line apart. How much must be shared depends on how much the evidence already says: most where quotes stand
-//! beside each other, least where they overlap.
+//! A claim is *about* words: those of its description that are neither stop words nor used for every kind of issue. Words
+//! of the quote itself count little, since everything that can be said about a line uses them; the remaining words
+//! distinguish two issues of one line. How much must be shared depends on the evidence: most where quotes are only near
+//! each other, least where they overlap.
 //!
-//! English only, as far as forms and synonyms go; in other languages the same words must be used. Nobody is asked and
-//! nothing is remembered: the same two claims always get the same answer.
+//! Word forms and synonyms are known for English only; in other languages the same words must be used. No agent is asked
+//! and nothing is remembered: the same two claims always get the same answer.
 
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// What is compared of a claim or a finding.
+/// The parts of a claim or a finding that are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said<'a> {
     pub place: &'a Place,
@@ -26,7 +26,7 @@ pub(super) struct Said<'a> {
     pub description: &'a str,
 }
 
-/// How much alike two claims are.
+/// How similar two claims are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Likeness {
     Apart,
@@ -34,40 +34,42 @@ pub(super) enum Likeness {
     Same,
 }
 
-/// Quotes on lines that are so near may be about one thing.
+/// The most lines between two quotes that may be about one thing.
 const NEAR_LINES: u32 = 3;
-/// Weights of a word of the claim's own, and of one that stands in the quote.
+/// The weights of a word of the claim itself, and of one that occurs in the quote.
 const OWN: u32 = 10;
 const QUOTED: u32 = 3;
 
 pub(super) fn likeness(one: Said<'_>, other: Said<'_>) -> Likeness {
     let closeness = closeness(one, other);
-    // Shared meaning, in percent, from which two claims are one; from which nobody can be sure.
+    // The share of common meaning, in percent, from which two claims are the same, and from which they may be.
     let (same, unsure) = match closeness {
         Closeness::Overlap => (30, 25),
         Closeness::SameLines => (50, 35),
         Closeness::Near => (60, 45),
         Closeness::Far => return Likeness::Apart,
     };
+    // Identical descriptions need no weighing, even if they consist of common words only.
     if fold(one.description) == fold(other.description) {
         return Likeness::Same;
     }
     let (ours, theirs) = (topic(one.description), topic(other.description));
     if ours.words.is_empty() || theirs.words.is_empty() {
-        // Nothing but "this is vague": it may be anything.
+        // A description such as "this is vague" has no topic: it may mean anything.
         return if closeness == Closeness::Overlap { Likeness::Unsure } else { Likeness::Apart };
     }
     let quoted: BTreeSet<String> = quoted(one.evidence).into_iter().chain(quoted(other.evidence)).collect();
     let weight = |word: &String| if quoted.contains(word) { QUOTED } else { OWN };
     let sum = |words: &BTreeSet<String>| words.iter().map(weight).sum::<u32>();
     let shared: u32 = ours.words.intersection(&theirs.words).map(weight).sum();
+    // Twice the shared weight of both totals: 100 if both have the same words.
     let percent = shared * 200 / (sum(&ours.words) + sum(&theirs.words));
     let found = match percent {
         percent if percent >= same => Likeness::Same,
         percent if percent >= unsure => Likeness::Unsure,
         _ => Likeness::Apart,
     };
-    // "A contradicts B" and "A does not say" are two flaws, however many words they share.
+    // "A contradicts B" and "A does not say" are two issues, however many words they share.
     let clash = |a: &Topic, b: &Topic| a.kind == Kind::Contradiction && b.kind == Kind::Unsaid;
     match found {
         Likeness::Same if clash(&ours, &theirs) || clash(&theirs, &ours) => Likeness::Unsure,
@@ -94,8 +96,9 @@ fn closeness(one: Said<'_>, other: Said<'_>) -> Closeness {
         return Closeness::Overlap;
     }
     let quote = |said: Said<'_>| matches!(said.evidence, Evidence::Quote { .. });
+    // Quotes in different sections are about different things, even on neighbouring lines.
     let section = one.place.section == other.place.section;
-    // An absence stands at its heading and is about all that is under it. Two absences are about two things.
+    // An absence is placed at its heading and is about everything under it. Two absences are about two things.
     match (quote(one), quote(other)) {
         (true, true) if lines => Closeness::SameLines,
         (true, true) if section && apart(one.place, other.place) <= NEAR_LINES => Closeness::Near,
@@ -109,7 +112,7 @@ fn apart(one: &Place, other: &Place) -> u32 {
     after.max(other.line.saturating_sub(one.end_line))
 }
 
-/// One quote within the other or half of its words in it, or a common term.
+/// Whether one quote contains the other or half of its words, or two absences have a common term.
 pub(super) fn overlap(one: &Evidence, other: &Evidence) -> bool {
     match (one, other) {
         (Evidence::Quote { text: one }, Evidence::Quote { text: other }) => {
@@ -117,6 +120,7 @@ pub(super) fn overlap(one: &Evidence, other: &Evidence) -> bool {
             one.contains(&other) || other.contains(&one) || {
                 let (one, other) = (stems(&one), stems(&other));
                 let shared = one.intersection(&other).count();
+                // One common word is too little: it may be a frequent one.
                 shared >= 2 && shared * 2 >= one.len().min(other.len())
             }
         }
@@ -152,6 +156,7 @@ enum Kind {
 fn topic(description: &str) -> Topic {
     let all = words(description);
     let said = |list: &str| all.iter().any(|word| listed(list, word));
+    // Contradictions are checked first: their descriptions often also say what is missing.
     let kind = if said(CONTRADICTION) {
         Kind::Contradiction
     } else if said(UNSAID) {
@@ -164,24 +169,24 @@ fn topic(description: &str) -> Topic {
     Topic { words: own.map(|word| concept(word)).collect(), kind }
 }
 
-/// What says that something is left open.
+/// Words which say that something is left open.
 const UNSAID: &str = " absent ambiguous cannot clear clearly define defined definition defines describe described \
     detail given lack lacking lacks measurable mention mentioned mentions missing misses no nothing not omitted \
     specification specified specifies specify state stated states subjective testable unclear undefined unspecified \
     unstated vague verifiable without ";
 
-/// What says that two things do not go together.
+/// Words which say that two things contradict each other.
 const CONTRADICTION: &str = " conflict conflicting conflicts contradict contradicting contradiction contradicts \
     contradictory incompatible inconsistency inconsistent mismatch reconciled ";
 
-/// What may stand in every finding.
+/// Words that may occur in every finding.
 const COMMON: &str = " acceptance actual actually add allow allows called calls can case cases code concrete could criteria \
     criterion current currently describe document e.g ensure example finding flaw i.e impossible issue leave leaves \
     line may means meant must need needed needs never once only ought paragraph phrase possible prd problem requirement \
     requirements requires require required risk section sentence shall should spec story text unless use used uses \
     using word wording ";
 
-/// Words for one thing, as stems, the first standing for all.
+/// Stems of words for one thing; the first one stands for all.
 const SYNONYMS: &[&[&str]] = &[
     &["limit", "max", "maximum", "cap", "bound", "unlimit", "unbound"],
     &["fail", "failur", "fault", "error"],
@@ -208,6 +213,7 @@ const SYNONYMS: &[&[&str]] = &[
 ];
 
 fn concept(word: &str) -> String {
+    // Names from code have no stem and no synonyms.
     if !is_plain(word) {
         return word.into();
     }
@@ -220,17 +226,18 @@ fn stems(text: &str) -> BTreeSet<String> {
     words(text).iter().map(|word| concept(word)).collect()
 }
 
-/// The words of a text in lower case, without the small ones: `time-out` is two, `user_id`, `n+1` and `>=` are one.
+/// Returns the words in lower case without stop words: `time-out` is two, `user_id`, `n+1` and `>=` are one.
 fn words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for piece in text.split_whitespace() {
         let piece: String = piece.chars().map(plain_char).flat_map(char::to_lowercase).collect();
+        // Operators and underscores at the edge belong to the word; other punctuation does not.
         let edge = |c: char| !c.is_alphanumeric() && !matches!(c, '<' | '>' | '=' | '_');
         let word = piece.trim_matches(edge).trim_end_matches("'s");
         if word.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '-' | '/')) {
             found.extend(word.split(['-', '/']).map(String::from));
         } else {
-            // Code without blanks: its names, one by one. A number keeps its point.
+            // Code without blanks is split into its names. A number keeps its decimal point.
             let inner =
                 |c: char| matches!(c, '(' | ')' | '[' | ']' | '{' | '}' | ';' | ',' | '"' | '\'' | ':' | '!');
             found.extend(word.split(inner).map(|part| String::from(part.trim_matches('.'))));

@@ -1,4 +1,4 @@
-//! What people make of findings by themselves, mostly in the tracker. Their word holds; saying it twice changes nothing.
+//! Changes of findings by the user, mostly in the tracker. They always hold; repeating one changes nothing.
 
 use alloc::{format, string::String, vec, vec::Vec};
 
@@ -28,12 +28,13 @@ pub(super) fn amend(host: &dyn Host, court: &mut Court, id: FindingId, was: Opti
         Change::Dismissed { reason } => (Status::Dismissed { why: Dismissal::Person }, because(reason)),
         Change::Deferred { reason } => (Status::Deferred { why: Deferral::Person }, because(reason)),
     };
-    // Whether a fixer holds it just now makes no difference.
+    // For the user an assigned finding is simply open.
     let now = if finding.status == Status::Assigned { Status::Open } else { finding.status.clone() };
     if now == to {
         return;
     }
     let stands = status(&now);
+    // The user decided on an outdated status, so the change may not be what they want now.
     if let Some(was) = was.filter(|was| was.status != stands) {
         let text = format!(
             "{id} was to be {}, when it was {}; it is {stands} by now and stays so",
@@ -48,7 +49,7 @@ pub(super) fn amend(host: &dyn Host, court: &mut Court, id: FindingId, was: Opti
             court.accepted = false;
             court.iteration = 0;
         }
-        // What was changed by hand nobody has reviewed.
+        // A repair by hand was not reviewed, so the run needs another pass.
         Status::Fixed => {
             court.last_pass.dry = false;
             court.last_pass.changed = true;
@@ -60,14 +61,16 @@ pub(super) fn amend(host: &dyn Host, court: &mut Court, id: FindingId, was: Opti
     court.look_again_at_the_pass();
 }
 
-/// Another severity may be beside the goal, or no longer.
+/// Changes the severity of a finding, which may move it in or out of the goal.
 fn weigh(host: &dyn Host, court: &mut Court, id: FindingId, was: Option<Was>, to: Severity) {
+    // Setting the same severity again is not a change.
     let Some(finding) = court.finding_mut(id).filter(|finding| finding.severity != to) else { return };
     if was.is_some_and(|was| was.severity != finding.severity) {
         let text = format!("{id} was to be {to}, but is {} by now and stays so", finding.severity);
         host.note(Event::Warned { text });
         return;
     }
+    // The status stays; the step in the history records the cause and the note.
     finding.severity = to;
     let now = finding.status.clone();
     let weighed = Transition::new(now.clone(), Cause::UserSeverity, format!("a person calls it {to}"));
@@ -80,6 +83,7 @@ fn weigh(host: &dyn Host, court: &mut Court, id: FindingId, was: Option<Was>, to
             let note = "a person calls it critical";
             court.move_to(host, id, Transition::new(Status::Open, Cause::UserSeverity, note));
         }
+        // With this goal only critical findings stay open.
         (Goal::CriticalOnly, Severity::High | Severity::Medium | Severity::Low) if now.is_open() => {
             let note = "the goal asks for critical findings only";
             court.move_to(host, id, Transition::new(beside, Cause::OutsideGoal, note));
@@ -88,7 +92,7 @@ fn weigh(host: &dyn Host, court: &mut Court, id: FindingId, was: Option<Was>, to
     }
 }
 
-/// A question about a finding that somebody has settled by other means is idle.
+/// Withdraws questions about a finding that the user has settled by other means.
 fn settle_questions_about(host: &dyn Host, court: &mut Court, id: FindingId) {
     for decision in court.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
         if matches!(&decision.about, About::Blocked { finding } | About::Disputed { finding } if *finding == id)
@@ -107,6 +111,7 @@ pub(super) fn add(
     description: String,
     quote: String,
 ) {
+    // The same edit of the tracker may be read more than once.
     let same =
         |finding: &Finding| finding.raisers.is_empty() && fold(&finding.description) == fold(&description);
     if court.findings.iter().any(same) {
@@ -118,6 +123,7 @@ pub(super) fn add(
         category: "by a person".into(),
         description,
         evidence: Evidence::Quote { text: quote },
+        // The quote is not grounded: the user is believed.
         place: None,
         found: None,
         suggested_fix: String::new(),

@@ -1,7 +1,7 @@
-//! One sitting of challengers over what a round has newly raised; [`crate::challenge`] has the rules.
+//! Challenges what a round has newly raised; [`crate::challenge`] has the rules.
 //!
-//! Findings go out in batches, two voices at once, a third for those on which the two do not agree. What a challenger quotes
-//! against a finding is looked up like any other quote: a denial whose evidence does not stand in the subject is doubt.
+//! Findings go out in batches to two challengers in parallel, and to a third where the two disagree. What a challenger quotes
+//! against a finding is looked up like any other quote: a denial whose evidence is not in the subject only counts as doubt.
 
 use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
 
@@ -29,21 +29,21 @@ use crate::{
     seating,
 };
 
-/// So many challengers work at once, at most.
+/// The most challengers that work in parallel.
 const SIDE_BY_SIDE: usize = 6;
-/// Counter-evidence of fewer characters could stand anywhere.
+/// The least number of letters and digits in counter-evidence: fewer could occur anywhere.
 const SHORTEST_COUNTER: usize = 4;
 
 type Voices = BTreeMap<FindingId, Vec<Voice>>;
 
-/// What challengers sit over: the frozen text, by the key that froze it.
+/// What challengers work on: the frozen text and the key of the effect that froze it.
 pub(super) struct Bench<'g> {
     pub root: &'g Key,
     pub frozen: &'g Key,
     pub scene: &'g Scene<'g>,
 }
 
-/// Which of some findings are to be disputed. `overlapping`: those that several showed with the same words.
+/// Selects the findings to challenge. `overlapping` has those that several reviewers support with the same words.
 pub(super) fn due(
     host: &dyn Host,
     court: &Court,
@@ -56,15 +56,15 @@ pub(super) fn due(
     among.iter().filter(due).copied().collect()
 }
 
-/// How far challengers got.
+/// How far the challenge came.
 pub(super) enum Challenged {
-    /// Everything that was due was disputed.
+    /// Every due finding was challenged.
     All,
-    /// A limit was reached on the way, or the environment failed. Who was not heard is remembered.
+    /// A limit was reached, or the environment failed. The findings that were not challenged are remembered.
     Halted(Ending),
 }
 
-/// Disputes findings.
+/// Challenges findings and applies the results.
 pub(super) async fn challenge(
     host: &dyn Host,
     court: &mut Court,
@@ -74,14 +74,15 @@ pub(super) async fn challenge(
     if due.is_empty() {
         return Ok(Challenged::All);
     }
+    // Keys of challenges are below the round or the fix iteration that asks for them.
     let bench = Bench { root: &bench.root.child("challenge"), ..bench };
     let mut voices: Voices = due.iter().map(|id| (*id, vec![])).collect();
     let mut challenged = Challenged::All;
-    // The last one is for findings on which an earlier voice failed.
+    // Two voices at once, then a third where they disagree, then a replacement for voices that failed.
     for asked in [0..AT_ONCE, AT_ONCE..MOST, MOST..MOST + 1] {
         let unsettled = |id: &&FindingId| !is_settled(&voices[*id]) && voices[*id].len() < MOST as usize;
         let open: Vec<FindingId> = due.iter().filter(unsettled).copied().collect();
-        // Where nobody works, one more would not be heard either.
+        // If no agent works, a further voice would not be heard either.
         let in_vain =
             asked.start > 0 && !seating::has_working(host.settings(), Job::Review, &court.spent.failing);
         if open.is_empty() || in_vain {
@@ -94,6 +95,7 @@ pub(super) async fn challenge(
             break;
         }
     }
+    // After a halt only findings with two agreeing voices are settled; the others are challenged later.
     for (id, voices) in voices {
         if matches!(challenged, Challenged::Halted(_)) && !is_settled(&voices) {
             court.unheard.push(id);
@@ -105,14 +107,14 @@ pub(super) async fn challenge(
     Ok(challenged)
 }
 
-/// The part of the guard that concerns challenges. How many findings there are is looked at when they have been heard.
+/// Checks the limits that concern challenges. The number of findings is checked after the challenge, which dismisses some.
 fn limit(host: &dyn Host, court: &Court) -> Option<Ending> {
     guard(&host.settings().limits, &court.spent, host.now().awake_ms, 0)
 }
 
 /// One challenger with its findings.
 struct Batch {
-    /// `1/2`: the second batch of the first voices.
+    /// `1/2` is the second batch of the first voice.
     name: String,
     agent: AgentName,
     findings: Vec<FindingId>,
@@ -122,8 +124,10 @@ fn batches(court: &Court, host: &dyn Host, open: &[FindingId], voice: u32, voice
     let mut by_agent: Vec<(AgentName, Vec<FindingId>)> = vec![];
     for finding in open.iter().filter_map(|id| court.finding(*id)) {
         let heard: Vec<AgentName> = voices[&finding.id].iter().map(|voice| voice.agent.clone()).collect();
+        // The first voices are chosen together; later ones only avoid the agents that were heard already.
         let nth = if voice < AT_ONCE { voice } else { 0 };
         let agent = seating::challenger(host.settings(), finding, nth, &heard, &court.spent.failing);
+        // A list keeps the order of the findings, so that keys of batches are the same in a replay.
         match by_agent.iter_mut().find(|(known, _)| *known == agent) {
             Some((_, findings)) => findings.push(finding.id),
             None => by_agent.push((agent, vec![finding.id])),
@@ -139,7 +143,7 @@ fn batches(court: &Court, host: &dyn Host, open: &[FindingId], voice: u32, voice
     named.collect()
 }
 
-/// Asks batches side by side and takes down what was said.
+/// Asks batches in parallel and records the voices.
 async fn hear(
     host: &dyn Host,
     court: &mut Court,
@@ -150,6 +154,7 @@ async fn hear(
     let (mut answered, mut failed) = (false, false);
     let mut outside: Option<Fault> = None;
     for some in batches.chunks(SIDE_BY_SIDE) {
+        // Limits are checked between groups: a task that runs already is paid for anyway.
         if let Some(ending) = limit(host, court) {
             return Ok(Challenged::Halted(ending));
         }
@@ -160,10 +165,12 @@ async fn hear(
         for (batch, Heard { came, rulings }) in some.iter().zip(try_join_all(asked).await?) {
             court.use_up(host, Job::Review, &came);
             strays::report(host, court, &bench.root.child(&batch.name), &came).await?;
+            // One answer is enough to show that challengers work.
             answered |= rulings.is_some();
             failed |= rulings.is_none();
             outside = outside.or(came.fault.clone().filter(Fault::is_environment));
             let agent = came.by().unwrap_or(&batch.agent);
+            // A ruling about a finding of another batch is ignored.
             for ruling in rulings.into_iter().flatten().filter(|ruling| batch.findings.contains(&ruling.id)) {
                 if let Some(heard) = voices.get_mut(&ruling.id) {
                     heard.push(voice(agent, ruling, bench.scene));
@@ -171,11 +178,11 @@ async fn hear(
             }
         }
     }
-    // A sitting is one task to the limit on failures, however many batches it has.
+    // All batches together count as one task for the limit on failures.
     if answered {
         court.spent.failures_in_a_row = 0;
     } else if let Some(fault) = outside {
-        // It is nobody's failed attempt, and what nobody could dispute is not repaired yet.
+        // A failure of the environment is not a failed attempt, and unchallenged findings are not repaired yet.
         let detail = format!("no challenger answered: {}", fault.detail);
         return Ok(Challenged::Halted(Ending::new(Reason::Environment, detail)));
     } else if failed {
@@ -198,10 +205,10 @@ fn task(court: &Court, host: &dyn Host, bench: &Bench<'_>, batch: &Batch) -> Tas
     Task::new(batch.agent.clone(), brief, place, settings.tasks.reviewer_timeout_ms)
 }
 
-/// What one challenger came back with.
+/// The answer of one challenger.
 struct Heard {
     came: Consulted,
-    /// None: it did not answer with verdicts.
+    /// `None` if it did not answer with verdicts.
     rulings: Option<Vec<Ruling>>,
 }
 
@@ -214,7 +221,7 @@ async fn ask(host: &dyn Host, key: Key, task: Task, spent: &Spent) -> Result<Hea
     for Answered { reply, .. } in &came.replies {
         if let Content::Rulings { rulings: more } = &reply.content {
             let all = rulings.get_or_insert_default();
-            // Asked once more, the later word on a finding holds.
+            // If a challenger was asked once more, its later ruling on a finding counts.
             all.retain(|known: &Ruling| !more.iter().any(|ruling| ruling.id == known.id));
             all.extend(more.iter().cloned());
         }
@@ -250,9 +257,10 @@ fn lacking(content: &Content, wanted: &[FindingId]) -> Option<String> {
     }
 }
 
-/// A denial must show something, and what it shows must be there.
+/// Turns a ruling into a voice. A denial needs counter-evidence that occurs in the subject; otherwise it becomes doubt.
 fn voice(agent: &AgentName, ruling: Ruling, scene: &Scene<'_>) -> Voice {
     let Ruling { mut holds, mut note, mut counter, .. } = ruling;
+    // Punctuation says nothing, so only letters and digits count.
     let short = counter.chars().filter(|c| c.is_alphanumeric()).count() < SHORTEST_COUNTER;
     let lacking = match counter.as_str() {
         "" => Some("it quoted nothing for it"),
@@ -263,12 +271,13 @@ fn voice(agent: &AgentName, ruling: Ruling, scene: &Scene<'_>) -> Voice {
     if let (Holds::Invalid, Some(lacking)) = (holds, lacking) {
         holds = Holds::Ambiguous;
         note = format!("called invalid, but {lacking}: {note}");
+        // A quote that was not found must not be shown as evidence.
         counter = String::new();
     }
     Voice { agent: agent.clone(), holds, note, counter }
 }
 
-/// What the voices come to, for one finding.
+/// Applies the result of the voices to one finding.
 async fn settle(
     host: &dyn Host,
     court: &mut Court,
@@ -280,6 +289,7 @@ async fn settle(
     let why = doubt(&voices);
     let Some(finding) = court.finding_mut(id) else { return Ok(()) };
     let critical = finding.severity == Severity::Critical;
+    // A doubtful critical finding is not lowered: the user decides about it below.
     if ruled == Ruled::Ambiguous && !critical {
         finding.severity = down(finding.severity);
     }
@@ -287,6 +297,7 @@ async fn settle(
     let refuted = reason(&voices, Holds::Invalid);
     host.note(Event::FindingRuled { finding: id, ruled, severity, voices });
     match ruled {
+        // The finding stays as it is: upheld, or not challenged at all.
         Ruled::Valid | Ruled::Unheard | Ruled::Person => {}
         Ruled::Invalid => {
             let to = Status::Dismissed { why: Dismissal::Invalid };
@@ -301,7 +312,7 @@ async fn settle(
     Ok(())
 }
 
-/// Whether something critical is one is not for challengers who do not agree.
+/// Asks the user about a critical finding on which challengers disagree.
 async fn dispute(
     host: &dyn Host,
     court: &mut Court,

@@ -1,7 +1,7 @@
-//! What a review knows that speaks for its text, gathered after every round, and the confidence that comes of it.
+//! Collects the signals of a review after every round and calculates the confidence from them.
 //!
-//! Memory stays unasked: there is none yet. A party speaks for the text when it agreed and nothing that it raised stands. The
-//! open findings are not taken for a validation "by errors", since they come from the same reviewers; `docs/confidence.md`
+//! Memory is never consulted, since there is none yet. A party speaks for the text if it agreed and none of its findings
+//! stands. Open findings do not count as validation errors, since they come from the same reviewers; `docs/confidence.md`
 //! says more.
 
 use alloc::string::ToString;
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Court {
-    /// After a round in which these seats answered. Nothing depends on it but what people see.
+    /// Calculates the confidence after a round in which these seats answered. It only decides where the settings set a target.
     pub(super) fn calculate_confidence(
         &mut self,
         host: &dyn Host,
@@ -25,6 +25,7 @@ impl Court {
     ) {
         let tier = host.settings().tier;
         let confidence = calculate(&self.signals(seats, agreement), tier).unwrap_or_else(|impossible| {
+            // Impossible signals are a bug of this module; the run continues with a low score.
             host.note(Event::Warned { text: impossible.to_string() });
             Confidence::miscalculated(tier, self.confidence.as_ref())
         });
@@ -33,7 +34,7 @@ impl Court {
     }
 
     fn signals(&self, seats: &[Raiser], agreement: Option<Party>) -> Signals {
-        // The checks speak for this text only if it is the one that passed them.
+        // The checks speak for this text only if exactly this text passed them.
         let passed = self.checked.is_some() && self.checked == self.last_pass.text;
         let validation = if passed { Signal::Consulted(Validation::Pass) } else { Signal::NotConsulted };
         Signals {
@@ -49,7 +50,7 @@ fn reviewers(findings: &[Finding], seats: &[Raiser]) -> Signal<Reviewers> {
     let mut counted = Reviewers { content: 0, answered: 0 };
     for seat in seats {
         let raised = || findings.iter().filter(|finding| finding.raisers.contains(seat));
-        // Whose claims are mostly wrong says neither good nor bad.
+        // A reviewer whose claims are mostly wrong is neither for nor against the text.
         if raised().filter(|finding| finding.status.is_refuted()).count() * 2 > raised().count() {
             continue;
         }
@@ -59,18 +60,19 @@ fn reviewers(findings: &[Finding], seats: &[Raiser]) -> Signal<Reviewers> {
     if counted.answered == 0 { Signal::Nothing } else { Signal::Consulted(counted) }
 }
 
-/// A party that agreed speaks for the text only if nothing that it raised stands.
+/// Returns the party's signal. An agreement counts only if no finding of the party stands.
 fn party(findings: &[Finding], seats: &[Raiser], agreement: Option<Party>) -> Signal<Party> {
     let held = seats.iter().find(|seat| seat.role == Role::Party);
     let content = held.is_some_and(|seat| !findings.iter().any(|f| f.raisers.contains(seat) && stands(f)));
     match agreement {
         None => Signal::NotConsulted,
+        // A party without consensus counts against the text even if it raised nothing.
         Some(said) if content || said == Party::NoConsensus => Signal::Consulted(said),
         Some(_) => Signal::Nothing,
     }
 }
 
-/// It is of medium or higher, and nobody has shown it to be wrong or settled it.
+/// Whether a finding of medium or higher severity is neither refuted nor settled.
 fn stands(finding: &Finding) -> bool {
     let settled = matches!(
         finding.status,

@@ -1,7 +1,7 @@
-//! One fix iteration: every open finding is offered once, in waves; each fixer's patch lands by itself or not at all.
+//! One fix iteration: every open finding is offered once, in waves; the patch of each fixer lands as a whole or not at all.
 //!
 //! What a fixer says is a claim. A finding is fixed when its fixer claimed it, the patch landed through the verify
-//! commands, and the landed change is one that concerns the finding ([`super::land`]).
+//! commands, and the landed change concerns the finding ([`super::land`]).
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -33,7 +33,7 @@ use crate::{
     waves::deal,
 };
 
-/// What a fixer is told for the one changed try.
+/// The correction for the one changed attempt after a repetition.
 const CIRCLE: &str = "it said what was said before, and nothing had changed since; find another way, or say BLOCKED and what \
                       a person would have to decide";
 
@@ -47,21 +47,25 @@ pub(super) async fn fix_iteration(
     let root = Key::fix_iteration(court.round, iteration);
     people::look(host, court, &root).await?;
     land_approved(host, court, &root).await?;
+    // Approved patches and late challenges can settle findings, so both come before the waves are planned.
     hear_late(host, court, &root).await?;
     let open: Vec<Finding> = court.findings.iter().filter(|f| f.status.is_open()).cloned().collect();
     let why = trigger_of_fixes(court);
+    // All waves compare with the state at the start of the iteration.
     let standing = court.tries.standing(&court.findings);
     let mut number = 0;
     for (index, wave) in deal(&open, &settings.tasks).into_iter().enumerate() {
         let mut wave = wave;
         if index > 0 {
+            // The limits before the first wave were checked when the stage was chosen.
             if let Some(ending) = guard(&settings.limits, &court.spent, host.now().awake_ms, court.valid()) {
                 return Err(ending.into());
             }
             people::look(host, court, &root.child(&format!("wave-{}", index + 1))).await?;
-            // What a person has settled meanwhile needs no fixer.
+            // Findings that the user has settled meanwhile need no fixer.
             wave = still_open(court, wave);
         }
+        // Noted before the fixers start, so that reports can show who works on what.
         host.note(Event::FixersDealt {
             round: court.round,
             iteration,
@@ -79,11 +83,13 @@ pub(super) async fn fix_iteration(
                 court.move_to(host, *id, Transition::new(Status::Assigned, Cause::Assigned, note));
             }
             let mut task = task(court, settings.tasks.fixer_timeout_ms, &hand, agent, host);
+            // The host compares the new output with these and reports how much is repeated.
             task.recent = court.tries.outputs_at(&standing, &hand);
             fill(&mut task, host, court, iteration);
             working.push(fixer(host, key, task, hand, court.spent.clone()));
         }
         let mut wave_result = WorkResult::Done;
+        // Patches land in the order in which fixers finish; a slow fixer does not hold up the others.
         while let Some(worked) = working.next().await {
             let result = settle(host, court, worked?, &standing).await?;
             wave_result = wave_result.and(result);
@@ -97,7 +103,7 @@ pub(super) async fn fix_iteration(
     Ok(())
 }
 
-/// Findings that a limit kept from being disputed are disputed before anybody repairs them.
+/// Challenges the findings that a limit had left unchallenged, before they are repaired.
 async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<(), StageExit> {
     let due = challenge::due(host, court, &court.unheard, &[]);
     if due.is_empty() {
@@ -106,7 +112,7 @@ async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<(),
     }
     let frozen = freeze(host, court, root.freeze()).await?;
     let Some(scene) = frozen.whole(host.settings()) else { return Ok(()) };
-    // Whoever is not heard this time either is remembered anew.
+    // Findings that remain unchallenged again are added anew.
     court.unheard.clear();
     let bench = Bench { root, frozen: &frozen.key, scene: &scene };
     match challenge::challenge(host, court, bench, due).await? {
@@ -115,7 +121,7 @@ async fn hear_late(host: &dyn Host, court: &mut Court, root: &Key) -> Result<(),
     }
 }
 
-/// What one fixer came back with.
+/// The result of one fixer.
 struct Worked {
     key: Key,
     agent: AgentName,
@@ -166,7 +172,7 @@ fn task(court: &Court, timeout_ms: u64, hand: &[FindingId], agent: AgentName, ho
     Task::new(agent, brief, Workplace::Private, timeout_ms)
 }
 
-/// What a fixer should know of the run: where it stands, what came of earlier tries, and that it goes in circles.
+/// Adds what a fixer should know about the run: its progress, earlier attempts, and whether it repeats itself.
 fn fill(task: &mut Task, host: &dyn Host, court: &Court, iteration: u32) {
     let settings = host.settings();
     let limits = &settings.limits;
@@ -189,8 +195,8 @@ fn fill(task: &mut Task, host: &dyn Host, court: &Court, iteration: u32) {
     }
 }
 
-/// Who repairs these: the next in turn, somebody else than the last one where that one went in circles, and nobody who
-/// keeps failing.
+/// Chooses the fixer: the next in turn, another agent than the last one if that one made no progress, and none that keeps
+/// failing.
 fn agent_for(host: &dyn Host, court: &Court, hand: &[FindingId], number: usize) -> AgentName {
     let settings = host.settings();
     let failing = &court.spent.failing;
@@ -202,16 +208,18 @@ fn agent_for(host: &dyn Host, court: &Court, hand: &[FindingId], number: usize) 
     }
 }
 
-/// Why the finding is open again, if it has been in a fixer's hands before.
+/// Returns why the finding is open again, if a fixer had it before.
 fn last_try(finding: &Finding) -> String {
     let steps = finding.history.iter().rev();
     let back =
         steps.skip_while(|step| step.status == Status::Assigned).take_while(|s| s.status == Status::Open);
+    // One assignment is the current one; only a second means that a fixer had it before.
     let tried = finding.history.iter().filter(|step| step.status == Status::Assigned).count() > 1;
+    // The newest note before the current assignment says why the last attempt failed.
     back.map(|step| step.note.clone()).next().filter(|_| tried).unwrap_or_default()
 }
 
-/// What the fixer's answer comes to.
+/// Applies the answer of a fixer.
 async fn settle(
     host: &dyn Host,
     court: &mut Court,
@@ -219,12 +227,14 @@ async fn settle(
     standing: &Hash,
 ) -> Result<WorkResult, Parked> {
     let Worked { key, agent, hand, came } = worked;
+    // The last readable reply counts: an earlier one was the reason for asking again.
     let readable = came.replies.iter().rev().find_map(|answered| match &answered.reply.content {
         Content::Fixes { claims } => Some((&answered.key, claims.clone(), answered.reply.patch.clone())),
         _ => None,
     });
     court.book(host, Job::Fix, &came, readable.is_some());
     strays::report(host, court, &key, &came).await?;
+    // Read before the new outputs are remembered, which would otherwise count as their own repetition.
     let before = court.tries.answered_before(standing, &hand);
     let agent = came.by().cloned().unwrap_or(agent);
     for answered in &came.replies {
@@ -243,10 +253,12 @@ async fn settle(
     court.tries.context.answered(&summed_up(&claims));
     let sorted = sort_claims(claims, &hand);
     for claim in &sorted.blocked {
+        // The user decides about blocked findings even if the rest of the patch lands.
         court.block(host, &key, claim.id, Cause::FixerBlocked, &claim.note).await?;
     }
     let mut result = WorkResult::Done;
     match patch {
+        // A patch without any claim lands nowhere: it would change the text without a reason.
         Some(patch) if !sorted.fixed.is_empty() => {
             result = land(host, court, by, &patch, &sorted.fixed).await?;
         }
@@ -256,16 +268,18 @@ async fn settle(
             court.reopen(host, &ids, Cause::NotBorneOut, "said to be fixed, but nothing was changed");
         }
     }
+    // Only findings that are still assigned are reopened, so this covers exactly the unmentioned ones.
     court.reopen(host, &hand, Cause::NotAnswered, "the fixer said nothing about it");
     let repeated = came.replies.iter().any(|answered| is_repeated(&answered.reply));
     let done = matches!(result, WorkResult::Done);
+    // Repeating an answer is only a problem if nothing has changed through it.
     if repeated && done && court.tries.standing(&court.findings) == *standing {
         circle(host, court, &key, &before).await?;
     }
     Ok(result)
 }
 
-/// Nothing is left to change about a finding whose evidence went with the repair of another: its fixer may say so.
+/// Accepts claims about findings whose evidence another repair has removed: nothing is left to change for them.
 fn fixed_along(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim]) {
     for claim in fixed {
         if !court.tries.gone.contains(&claim.id) {
@@ -285,12 +299,12 @@ fn summed_up(claims: &[Claim]) -> String {
     said.collect::<Vec<String>>().join("; ")
 }
 
-/// A fixer said what was said before, and nothing has moved. The first time its findings get one changed try; the second
-/// time a person is asked.
+/// Handles a fixer that repeated an earlier answer without progress. Its findings get one changed attempt; after the second
+/// time the user is asked.
 async fn circle(host: &dyn Host, court: &mut Court, key: &Key, hand: &[FindingId]) -> Result<(), Parked> {
     court.metrics.loops_detected += 1;
     let open = |id: &&FindingId| court.finding(**id).is_some_and(|finding| finding.status == Status::Open);
-    // Without an iteration left there is no other try to promise.
+    // In the last iteration there is no further attempt to announce.
     let last = court.iteration + 1 >= host.settings().limits.fix_iterations;
     let (again, first): (Vec<FindingId>, Vec<FindingId>) =
         hand.iter().filter(open).partition(|id| last || court.tries.circling.contains(id));
@@ -315,13 +329,13 @@ async fn circle(host: &dyn Host, court: &mut Court, key: &Key, hand: &[FindingId
     Ok(())
 }
 
-/// What a fixer says of the findings that it holds.
+/// The claims of a fixer, by status.
 struct SortedClaims {
     blocked: Vec<Claim>,
     fixed: Vec<Claim>,
 }
 
-/// Claims about findings that the fixer holds, one each: who says both BLOCKED and FIXED is blocked.
+/// Sorts the claims about assigned findings, one each. A finding that is claimed as both is blocked.
 fn sort_claims(claims: Vec<Claim>, hand: &[FindingId]) -> SortedClaims {
     let mut blocked: Vec<Claim> = Vec::new();
     let mut fixed: Vec<Claim> = Vec::new();
@@ -330,6 +344,7 @@ fn sort_claims(claims: Vec<Claim>, hand: &[FindingId]) -> SortedClaims {
             Said::Blocked => &mut blocked,
             Said::Fixed => &mut fixed,
         };
+        // Of several claims about one finding the first counts.
         if !into.iter().any(|known| known.id == claim.id) {
             into.push(claim);
         }

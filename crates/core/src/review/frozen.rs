@@ -1,4 +1,4 @@
-//! The subject as one frozen copy has it.
+//! The subject as it is in one frozen copy.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -15,16 +15,17 @@ use crate::{
 
 pub(super) struct Frozen {
     pub key: Key,
-    /// The one file's text, or the change's diff.
+    /// The text of the one file, or the diff of the change.
     pub text: String,
     pub hash: Hash,
     pub files: Vec<FrozenFile>,
-    /// What agents will not find in it.
+    /// What agents will not find in the copy, one line each.
     pub remarks: Vec<String>,
 }
 
-/// Freezes the subject. A subject that cannot be had ends the stage.
+/// Freezes the subject. If this fails, the stage ends.
 pub(super) async fn freeze(host: &dyn Host, court: &Court, key: Key) -> Result<Frozen, StageExit> {
+    // Files that repairs have added are frozen as well.
     let subject = court.subject(host.settings());
     match host.perform(key.clone(), Freeze { subject }).await? {
         FreezeOutcome::Frozen(FrozenSubject { text, hash, files, remarks }) => {
@@ -35,16 +36,17 @@ pub(super) async fn freeze(host: &dyn Host, court: &Court, key: Key) -> Result<F
 }
 
 impl Frozen {
-    /// What is under review. `Err`: its section is gone.
+    /// Returns what is under review. `Err` if its section no longer exists.
     pub fn scene<'s>(&'s self, settings: &'s Settings) -> Result<Scene<'s>, Ending> {
         let subject = &settings.subject;
         Scene::of(subject, &self.text, &self.files).ok_or_else(|| {
+            // Only a document has a section, so a path is known here.
             let (path, section) = (subject.path().unwrap_or_default(), subject.section().unwrap_or_default());
             Ending::new(Reason::Environment, format!("{path} has no section `{section}` any more"))
         })
     }
 
-    /// The same with all of the file, whatever section is under review.
+    /// Returns the whole file even if only a section is under review: counter-evidence may be anywhere.
     pub fn whole<'s>(&'s self, settings: &'s Settings) -> Option<Scene<'s>> {
         Scene::whole(&settings.subject, &self.text, &self.files)
     }

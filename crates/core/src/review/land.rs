@@ -1,7 +1,7 @@
-//! Landing what a fixer made, and what the landed change bears out.
+//! Lands patches, and checks which claims a landed change confirms.
 //!
-//! A finding is fixed when its fixer claimed it, the patch landed through the verify commands, and the landed change is one
-//! that concerns the finding. Where a person wants to see each patch first, it waits for their yes.
+//! A finding is fixed when its fixer claimed it, the patch landed through the verify commands, and the landed change
+//! concerns the finding. If the user wants to see each patch first, the patch waits for approval.
 
 use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 
@@ -23,9 +23,9 @@ use crate::{
     text::cut,
 };
 
-/// How near to a quote a change must be to concern it, in lines.
+/// The most lines between a change and a quote that it concerns.
 const NEAR: u32 = 1;
-/// Lands a patch, or has a person look at it first.
+/// Lands a patch, or asks the user for approval first.
 pub(super) async fn land(
     host: &dyn Host,
     court: &mut Court,
@@ -34,6 +34,7 @@ pub(super) async fn land(
     fixed: &[Claim],
 ) -> Result<WorkResult, Parked> {
     if host.settings().tasks.writing.approve_each {
+        // The findings stay blocked until the user has answered.
         show(host, court, by, patch, fixed).await?;
         return Ok(WorkResult::Done);
     }
@@ -41,12 +42,12 @@ pub(super) async fn land(
     bring_in(host, court, &by.landing(), Repair { by, patch: &patch.hash, held, fixed }).await
 }
 
-/// Lands what people have said yes to.
+/// Lands the patches that the user has approved.
 pub(super) async fn land_approved(host: &dyn Host, court: &mut Court, root: &Key) -> Result<(), StageExit> {
     let approved: Vec<Pending> = court.pending.iter().filter(|pending| pending.approved).cloned().collect();
     for Pending { decision, by, patch, claims, .. } in approved {
         let key = root.child("approved").child(decision.as_str());
-        // Nobody is at work now; what else was approved is in nobody's hands.
+        // No fixer is running at this point, so no file is held by another one.
         let repair = Repair { by: &by, patch: &patch, held: &[], fixed: &claims };
         bring_in(host, court, &key, repair).await?.or_end()?;
         court.pending.retain(|pending| pending.decision != decision);
@@ -54,7 +55,7 @@ pub(super) async fn land_approved(host: &dyn Host, court: &mut Court, root: &Key
     Ok(())
 }
 
-/// Asks a person about a patch.
+/// Asks the user to approve a patch.
 async fn show(
     host: &dyn Host,
     court: &mut Court,
@@ -79,6 +80,7 @@ async fn show(
         let note = "its patch waits for a person's yes";
         court.move_to(host, finding, Transition::new(to, Cause::AwaitsApproval, note));
     }
+    // The claims are kept with the patch: they are checked when it lands.
     let claims = fixed.to_vec();
     court.pending.push(Pending {
         decision: id,
@@ -90,21 +92,25 @@ async fn show(
     Ok(())
 }
 
-/// Files that other fixers are at work on.
+/// Returns the files that other fixers work on.
 fn held(court: &Court, fixed: &[Claim]) -> Vec<String> {
     let own = |finding: &Finding| fixed.iter().any(|claim| claim.id == finding.id);
     let file = |finding: &Finding| finding.place.as_ref().map(|place| place.file.clone());
     let others = court.findings.iter().filter(|finding| finding.status == Status::Assigned && !own(finding));
     let is_own = |held: &String| court.findings.iter().any(|it| own(it) && file(it).as_ref() == Some(held));
+    // A file that this fixer's own findings are in stays allowed: the merge decides about conflicts.
     others.filter_map(file).filter(|held| !is_own(held)).collect()
 }
 
-/// What a fixer may change: the subject's files, but none that another fixer holds, and new ones beside those of a change.
+/// Returns what a fixer may change: the subject's files without those of other fixers, and new files next to those of a
+/// change.
 fn allowed(subject: &Subject, held: &[String]) -> Vec<String> {
     let files = subject.files();
+    // A document or a source file is repaired in that one file only.
     if subject.change().is_none() {
         return files.into_iter().map(String::from).collect();
     }
+    // A directory with a trailing `/` allows new files in it, a test for instance.
     let folders: BTreeSet<String> = files
         .iter()
         .map(|path| {
@@ -115,12 +121,12 @@ fn allowed(subject: &Subject, held: &[String]) -> Vec<String> {
     free.chain(folders).collect()
 }
 
-/// A patch with what its fixer says that it repairs.
+/// A patch with the findings that its fixer claims to repair.
 struct Repair<'r> {
-    /// The task that made it.
+    /// The key of the task that made the patch.
     by: &'r Key,
     patch: &'r Hash,
-    /// Files that other fixers are at work on.
+    /// The files that other fixers work on.
     held: &'r [String],
     fixed: &'r [Claim],
 }
@@ -142,6 +148,7 @@ async fn bring_in(
     };
     match host.perform(key.clone(), effect).await? {
         LandOutcome::Landed(Landed { hunks, text, hash, files }) => {
+            // A single file is reported without its path; from here on both kinds look the same.
             let files = match settings.subject.path() {
                 Some(path) => vec![LandedFile { path: path.into(), hunks, text }],
                 None => files,
@@ -149,11 +156,12 @@ async fn bring_in(
             let hunks = files.iter().flat_map(|file| &file.hunks);
             let lines = hunks.map(|hunk| hunk.new_len.max(hunk.old_len)).sum();
             host.note(Event::PatchLanded { key: by.clone(), findings, lines });
+            // Without verify commands nothing was checked, and the confidence must not count it.
             court.checked = (!settings.verify.is_empty()).then(|| hash.clone());
             court.tries.text = Some(hash);
             court.metrics.checkpoints += 1;
             court.add_new_files(&settings.subject, &files);
-            // What was reviewed is no longer what stands there.
+            // The last pass was over another text, unless the landing changed nothing.
             court.last_pass.dry &= files.iter().all(|file| file.hunks.is_empty());
             verify(host, court, by, fixed, &files);
             Ok(WorkResult::Done)
@@ -169,7 +177,7 @@ async fn bring_in(
     }
 }
 
-/// What did not land goes to another fixer; who meets the same change of somebody else's twice asks a person.
+/// Reopens the findings of a refused patch. If a finding meets a conflicting change for the second time, the user is asked.
 async fn refuse(
     host: &dyn Host,
     court: &mut Court,
@@ -177,10 +185,12 @@ async fn refuse(
     findings: Vec<FindingId>,
     why: Refusal,
 ) -> Result<(), Parked> {
+    // Rules later look at the cause; the note is for users and for the next fixer.
     let (cause, note) = (refusal_cause(&why), refusal(&why));
     let conflicts = |court: &Court, id: FindingId| {
         court.finding(id).is_some_and(|f| f.history.iter().any(|step| step.cause == Cause::PatchConflict))
     };
+    // Read before the new refusal is added to the history.
     let again: Vec<FindingId> = findings.iter().copied().filter(|id| conflicts(court, *id)).collect();
     host.note(Event::PatchRefused { key: by.clone(), findings: findings.clone(), why: why.clone() });
     if let Refusal::Conflict { ours, theirs, .. } = &why {
@@ -195,7 +205,7 @@ async fn refuse(
     Ok(())
 }
 
-/// Why the findings of a refused patch are open again.
+/// Returns why the findings of a refused patch are open again.
 pub(super) fn refusal_cause(why: &Refusal) -> Cause {
     match why {
         Refusal::Conflict { .. } => Cause::PatchConflict,
@@ -205,7 +215,7 @@ pub(super) fn refusal_cause(why: &Refusal) -> Cause {
     }
 }
 
-/// After a landing: which claims does the change bear out?
+/// Checks after a landing which claims the change confirms.
 pub(super) fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Claim], landed: &[LandedFile]) {
     let subject = host.settings().subject.clone();
     let scene = match (subject.path(), landed) {
@@ -221,6 +231,7 @@ pub(super) fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Clai
         if landing.concerns(finding) {
             let repaired = Transition::new(Status::Fixed, Cause::Repaired, claim.note.as_str());
             court.move_to(host, claim.id, repaired);
+            // The next fixer learns from what worked as well as from what did not.
             court.tries.context.worked(&format!("{}: {}", claim.id, claim.note));
             let checked = if claim.verification.is_empty() { "" } else { "; checked: " };
             let note = format!("{}{checked}{}", claim.note, claim.verification);
@@ -231,6 +242,7 @@ pub(super) fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Clai
             court.tries.context.failed(&format!("{}: {note}", claim.id));
         }
     }
+    // The places still have the old line numbers here; they are shifted last.
     let gone = |finding: &&Finding| finding.status.is_open() && landing.is_gone(finding);
     court.tries.gone = court.findings.iter().filter(gone).map(|finding| finding.id).collect();
     for finding in &mut court.findings {
@@ -240,10 +252,10 @@ pub(super) fn verify(host: &dyn Host, court: &mut Court, by: &Key, fixed: &[Clai
     }
 }
 
-/// What a landing did, as far as findings are concerned.
+/// What a landing means for findings.
 struct Landing<'l> {
     files: &'l [LandedFile],
-    /// The files as they are now.
+    /// The files after the landing.
     scene: Option<&'l Scene<'l>>,
     one_file: bool,
 }
@@ -254,7 +266,7 @@ impl Landing<'_> {
         self.files.iter().find(own).map_or(&[], |file| &file.hunks)
     }
 
-    /// Whether the evidence no longer stands in a file that it changed. What a change had taken out must stand there again.
+    /// Whether the landing removed the evidence from a file that it changed. Text that a change had removed must be back again.
     fn took_away(&self, finding: &Finding) -> bool {
         let Some(scene) = self.scene else { return false };
         if is_removed(finding) {
@@ -266,13 +278,14 @@ impl Landing<'_> {
         changed && !scene.holds_in(place, &finding.evidence)
     }
 
-    /// Whether what was missing is there now. What is missing in a file of a change may be supplied beside it: a test, say.
+    /// Whether the missing text is there now. In a change it may be in another file: a test, for instance.
     fn supplied(&self, heading: &str, terms: &[String]) -> bool {
         let Some(scene) = self.scene else { return false };
+        // Elsewhere counts only in a change: a document must say it under its heading.
         scene.says(heading, terms) || (!self.one_file && scene.mentions(terms))
     }
 
-    /// What a finding showed no longer stands there, or what it missed does. What never stood there cannot be gone.
+    /// Whether the quoted text is gone or the missing text was supplied. Evidence that was never found cannot be gone.
     fn is_gone(&self, finding: &Finding) -> bool {
         finding.place.is_some()
             && match &finding.evidence {
@@ -285,24 +298,26 @@ impl Landing<'_> {
 
     fn concerns(&self, finding: &Finding) -> bool {
         let Some(place) = &finding.place else {
-            // A person's own: with words of the text they must be gone, without any change will have to do.
+            // A finding of the user has no place. Its quote must be gone; without a quote any change has to do.
+            // An empty quote is not evidence.
             let quoted = matches!(&finding.evidence, Evidence::Quote { text } if !text.is_empty());
             let changes = self.files.iter().any(|file| !file.hunks.is_empty());
             return changes && (self.took_away(finding) || !quoted);
         };
+        // A hunk without old lines is an insertion behind its start, so it counts as one line.
         let near = self.hunks(place).iter().any(|hunk| {
             let last = hunk.old_start + hunk.old_len.max(1) - 1;
             hunk.old_start <= place.end_line + NEAR && place.line <= last + NEAR
         });
         match &finding.evidence {
             Evidence::Quote { .. } => near || self.took_away(finding),
-            // What was missing must be there now.
+            // A change nearby is not enough: the missing text itself must be there.
             Evidence::Absence { heading, terms } => self.supplied(heading, terms),
         }
     }
 }
 
-/// It shows what the change took out.
+/// Whether the finding quotes text that the change removed.
 fn is_removed(finding: &Finding) -> bool {
     finding.found.is_some_and(|found| found.how == How::Removed)
 }

@@ -1,7 +1,8 @@
-//! The review loop: panel, merge, fix, again, until an outcome.
+//! The review loop: panel, merge, fix, repeated until an outcome.
 //!
-//! The workflow is a thin driver: [`next`] says what comes next from the state alone, [`panel`] and [`fix`] do one stage each,
-//! [`people`] takes in what people said. After every stage stands a boundary, so that resuming replays at most one stage.
+//! The workflow is a thin driver: [`mod@next_stage`] decides the next stage from the state alone, [`panel`] and [`fix`] run one
+//! stage each, [`user_requests`] applies what the user sent. A boundary follows every stage, so that resuming replays at
+//! most one stage.
 
 use alloc::{format, string::String};
 
@@ -54,9 +55,9 @@ pub async fn review(host: &dyn Host, mut court: Court) -> Result<Ending, Parked>
     }
 }
 
-/// What one stage came to.
+/// What one stage led to.
 enum Stage {
-    /// The run goes on behind a boundary of this name.
+    /// The run continues behind a boundary with this key.
     Done(Key),
     Over(Ending),
 }
@@ -71,11 +72,12 @@ enum EndingFrom {
 }
 
 async fn stage(host: &dyn Host, court: &mut Court) -> Result<Stage, Parked> {
-    // A stretch of its own: while it waits, everything about the run may be changed.
+    // Waiting has its own stretch: everything about the run may be changed meanwhile.
     if let Some(ending) = court.waiting.take() {
         people::wait(host, court, ending).await?;
         return Ok(Stage::Done(Key::wait()));
     }
+    // Files are restored before the next stage, which would otherwise review or change the stray edits.
     if court.has_strays_due() {
         strays::restore(host, court).await?;
         return Ok(Stage::Done(Key::new("restore")));
@@ -94,7 +96,7 @@ async fn stage(host: &dyn Host, court: &mut Court) -> Result<Stage, Parked> {
     }
 }
 
-/// By fixers, or by a session that the person has open.
+/// Repairs the open findings by fixers, or by the user's open session.
 async fn repair(host: &dyn Host, court: &mut Court, iteration: u32) -> Result<(), StageExit> {
     if host.settings().tasks.writing.in_session && !court.session_over {
         return session::hand_over(host, court, iteration).await;
@@ -102,10 +104,11 @@ async fn repair(host: &dyn Host, court: &mut Court, iteration: u32) -> Result<()
     fix::fix_iteration(host, court, iteration).await
 }
 
-/// What comes next, unless a limit stands in the way.
+/// Returns the next stage, or the end if a limit is used up.
 fn step(host: &dyn Host, court: &Court) -> Next {
     let settings = host.settings();
     let next = next(court, settings);
+    // A review that is done ends normally even if a limit is used up by now.
     if matches!(next, Next::End(_)) {
         return next;
     }
@@ -115,7 +118,7 @@ fn step(host: &dyn Host, court: &Court) -> Next {
     }
 }
 
-/// Publishes how it stands. A good end is the end; anything else waits for a person, who may let the run go on.
+/// Publishes the results. A good ending ends the run; with any other the run waits for the user, who may let it continue.
 async fn close(
     host: &dyn Host,
     court: &mut Court,
@@ -128,9 +131,11 @@ async fn close(
         let limits = &host.settings().limits;
         ending.left = Some(Left::of(limits, &court.spent, host.now().awake_ms, court.valid(), progressed));
     }
+    // A run is resolved only for the text that the last pass has read.
     if ending.reason == Reason::GoalMet && court.has_moved(host, &key).await? {
         return Ok(Stage::Done(Key::new("moved")));
     }
+    // These endings need no answer, so the run is over once they are published.
     let last = ending.reason == Reason::ReviewOnly || ending.reason.outcome() == Some(Outcome::Resolved);
     let heard = court.said.len();
     if last {
@@ -139,12 +144,13 @@ async fn close(
     }
     people::offer(host, court, &ending, &key).await?;
     court.publish(host, &key).await?;
-    // Somebody may have changed the tracker in the last moment.
+    // Publishing may have read an edit of the tracker in the last moment, which can reopen findings.
     let still = matches!(step(host, court), Next::End(now) if now.reason == ending.reason);
     if from == EndingFrom::State && !still {
         return Ok(Stage::Done(Key::new("edited")));
     }
     if last {
+        // Remarks that arrived during the last stage can reach no agent any more.
         people::note_unheard(host, &court.said[heard.min(court.said.len())..]);
     }
     court.write_metrics(host, &key, &ending).await?;
@@ -156,11 +162,12 @@ async fn close(
 }
 
 impl Court {
-    /// Before it is called resolved: does the file still say what the last panel read? If not, that pass shows nothing.
+    /// Checks before a run is resolved whether the subject still has the text of the last pass. If not, that pass proves
+    /// nothing.
     async fn has_moved(&mut self, host: &dyn Host, parent: &Key) -> Result<bool, Parked> {
         let settings = host.settings();
         if settings.tier.number() == 0 || !settings.fix {
-            // No pass over the final text is claimed.
+            // At tier 0 and without fixing the result does not claim a pass over the final text.
             return Ok(false);
         }
         let subject = self.subject(settings);
@@ -173,6 +180,7 @@ impl Court {
             ),
             FreezeOutcome::Failed { fault } => format!("{fault}; it is not resolved yet"),
         };
+        // The pass was over another text, so a further round has to look at this one.
         self.last_pass.dry = false;
         self.last_pass.changed = true;
         host.note(Event::Warned { text });

@@ -1,4 +1,4 @@
-//! Changes of findings' statuses, in the state and in the journal at once.
+//! Status transitions of findings, applied to the state and to the journal at once.
 
 use alloc::format;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Court {
-    /// Changes a status, here and in the journal.
+    /// Changes a status in the state and in the journal.
     pub(super) fn move_to(&mut self, host: &dyn Host, id: FindingId, transition: Transition) {
         let at = host.now();
         if let Some(finding) = self.finding_mut(id) {
@@ -21,9 +21,10 @@ impl Court {
         }
     }
 
-    /// Puts those that are still in a fixer's hands back to open.
+    /// Reopens those findings that are still assigned to a fixer.
     pub(super) fn reopen(&mut self, host: &dyn Host, ids: &[FindingId], cause: Cause, note: &str) {
         for id in ids {
+            // Findings that were fixed, blocked or settled by the user meanwhile keep their status.
             if self.finding(*id).is_some_and(|finding| finding.status == Status::Assigned) {
                 self.move_to(host, *id, Transition::new(Status::Open, cause, note));
                 self.tries.context.failed(&format!("{id}: {note}"));
@@ -31,7 +32,7 @@ impl Court {
         }
     }
 
-    /// Asks the user about a finding that fixers get no further with. Nothing happens to one that is no longer open.
+    /// Asks the user about a finding that fixers cannot repair. Does nothing if the finding is no longer open.
     pub(super) async fn block(
         &mut self,
         host: &dyn Host,
@@ -46,6 +47,7 @@ impl Court {
         let question = format!("{id}: {} ({note})", finding.description);
         let decision = Decision::blocked(self.next_decision_id(), id, question);
         let to = Status::Blocked { decision: decision.id.clone() };
+        // The question is posted first, so that a blocked finding always has a decision to answer.
         people::post(host, self, &key.child(&format!("ask-{id}")), decision).await?;
         self.move_to(host, id, Transition::new(to, cause, note));
         Ok(())

@@ -1,6 +1,6 @@
-//! What comes next, from the court's state alone.
+//! Decides the next stage from the state of the review alone.
 //!
-//! The first row that fits holds:
+//! The first row that fits applies:
 //!
 //! | accepted | round | open | blocked | fixing | iterations left | dry, or tier 0 | confidence too low | rounds left | next |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -19,10 +19,10 @@
 //! | | | 0 | > 0 | | | no | | no | end: blocked |
 //! | | | 0 | 0 | | | no | | no | end: rounds |
 //!
-//! A patch that waits for a person's yes (`approve: each`) ends it as blocked where nothing is open; a file that changed
-//! past the copies and that nobody has answered for does so in place of goal met and review only.
+//! A patch that waits for approval (`approve: each`) ends the run as blocked if nothing is open. A stray edit that the user
+//! has not answered for ends it as blocked instead of goal met and review only.
 //!
-//! The confidence is too low only where the settings ask for one (`target_confidence`).
+//! The confidence is too low only if the settings ask for one (`target_confidence`).
 //!
 //! The table is the oracle of a property test.
 
@@ -46,6 +46,7 @@ pub enum Next {
 
 pub fn next(court: &Court, settings: &Settings) -> Next {
     let next = reckoned(court, settings);
+    // Other endings wait for the user anyway, who sees the question about the stray edits then.
     let good = |ending: &Ending| matches!(ending.reason, Reason::GoalMet | Reason::ReviewOnly);
     match (&next, court.unanswered_strays()) {
         (Next::End(ending), strays @ 1..) if good(ending) => {
@@ -65,7 +66,7 @@ fn reckoned(court: &Court, settings: &Settings) -> Next {
         return Next::Review { round: 1 };
     }
     if !settings.fix && counts.blocked > 0 {
-        // Nothing will change by another look; what a person decides does.
+        // Another pass would change nothing; only the user's decision does.
         return end(Reason::Blocked, format!("{} blocked", counts.blocked));
     }
     if counts.open > 0 {
@@ -79,17 +80,18 @@ fn reckoned(court: &Court, settings: &Settings) -> Next {
         };
     }
     if let patches @ 1.. = court.patches_to_approve() {
-        // Another look at a text that is about to change would only be paid for.
+        // Another pass over a text that is about to change would only cost money.
         return end(Reason::Blocked, format!("{} to be approved", count_patches(patches)));
     }
     if !settings.fix {
         if let Some(low) = low(court, settings) {
             return end(Reason::ConfidenceLow, low);
         }
-        // The text is as it was reviewed; another look at it would only be paid for.
+        // The text is as it was reviewed, so another pass over it would only cost money.
         return end(Reason::GoalMet, String::from("nothing is open; nothing was to be fixed"));
     }
     let good = court.last_pass.dry || settings.tier.number() == 0;
+    // Each grant of the user allows as many rounds again.
     let more_rounds = court.round < limits.rounds.saturating_mul(court.spent.shares());
     match (counts.blocked, good) {
         (0, true) if let Some(low) = low(court, settings) => end(Reason::ConfidenceLow, low),
@@ -100,6 +102,7 @@ fn reckoned(court: &Court, settings: &Settings) -> Next {
         (0, false) | (_, false) if more_rounds => Next::Review { round: court.round + 1 },
         (0, false) => end(
             Reason::Rounds,
+            // Without fixes since the pass, the pass itself was inconclusive.
             match court.tries.text == court.last_pass.text {
                 true => format!("round {} showed nothing: {}", court.round, court.last_pass.lacks()),
                 false => format!(
@@ -112,7 +115,7 @@ fn reckoned(court: &Court, settings: &Settings) -> Next {
     }
 }
 
-/// How far the confidence is below what was asked for, if it is.
+/// Describes how far the confidence is below the target; `None` if it is not.
 fn low(court: &Court, settings: &Settings) -> Option<String> {
     let target = settings.target_confidence?;
     let reached = court.confidence.as_ref()?.for_gates;
@@ -120,7 +123,7 @@ fn low(court: &Court, settings: &Settings) -> Option<String> {
     (reached < target).then(|| format!("{reached} of {target}, counted for tier {tier}"))
 }
 
-/// Why the next round is held.
+/// Returns the trigger of the next round.
 pub(super) fn trigger_of_round(court: &Court) -> Reason {
     match court.round {
         0 => Reason::Initial,
@@ -130,7 +133,7 @@ pub(super) fn trigger_of_round(court: &Court) -> Reason {
     }
 }
 
-/// Why the next fix iteration is held.
+/// Returns the trigger of the next fix iteration.
 pub(super) fn trigger_of_fixes(court: &Court) -> Reason {
     let circling = |finding: &&Finding| court.tries.circling.contains(&finding.id);
     match court.findings.iter().filter(|finding| finding.status.is_open()).find(circling) {

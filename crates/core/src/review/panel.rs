@@ -1,4 +1,4 @@
-//! One round: the panel reads a frozen copy, all seats at once; what it raises is grounded, merged and tracked.
+//! One round: the panel reads a frozen copy, all seats in parallel; what it raises is grounded, merged and tracked.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -36,7 +36,7 @@ use crate::{
     text,
 };
 
-/// One reviewer's place in the panel.
+/// One reviewer of the panel with its answer.
 struct Seat {
     role: Role,
     agent: AgentName,
@@ -44,7 +44,7 @@ struct Seat {
     raised: Option<Vec<Raised>>,
 }
 
-/// Holds one round.
+/// Runs one review round.
 pub(super) async fn review_round(host: &dyn Host, court: &mut Court, round: u32) -> Result<(), StageExit> {
     let settings = host.settings();
     let root = Key::round(round);
@@ -60,11 +60,13 @@ pub(super) async fn review_round(host: &dyn Host, court: &mut Court, round: u32)
     if frozen.text.is_empty() && settings.subject.path().is_none() {
         return nothing_is_left(host, court, round).await;
     }
+    // The remarks are about what agents cannot see; they do not change from round to round.
     if round == 1 {
         frozen.remarks.iter().for_each(|remark| host.note(Event::Warned { text: remark.clone() }));
     }
 
     let mut sheet = Sheet { all_fixed_before: court.is_all_fixed(), ..Sheet::default() };
+    // All seats are asked in parallel; each future handles its own retries.
     let turn = turn(settings, round);
     let asked = roles.iter().enumerate().map(|(index, role)| {
         let agent = seating::seat(settings, Job::Review, index, turn);
@@ -77,6 +79,7 @@ pub(super) async fn review_round(host: &dyn Host, court: &mut Court, round: u32)
     for seat in &seats {
         strays::report(host, court, &root.child(seat.role.as_str()), &seat.came).await?;
     }
+    // From here on the round counts; a round without any answer is repeated or ends the review.
     let Some(answers) = count(host, court, &seats, round) else {
         nobody_answered(host, court, &seats)?;
         return Ok(());
@@ -87,12 +90,13 @@ pub(super) async fn review_round(host: &dyn Host, court: &mut Court, round: u32)
     let new = judge(host, court, answers, &scene);
     let whole = frozen.whole(settings);
     let mut due = challenge::due(host, court, &new.raised, &new.overlapping);
-    // What was refuted and is raised again is heard again, whoever agrees with it.
+    // A refuted finding that is raised again is challenged again, even if several reviewers agree on it.
     due.extend(new.again.iter().copied());
     due.sort_unstable();
     let bench = Bench { root: &root, frozen: &frozen.key, scene: whole.as_ref().unwrap_or(&scene) };
     let challenged = challenge::challenge(host, court, bench, due).await?;
     defer_beside_the_goal(host, court, &new.raised);
+    // Counted after the challenge, so that refuted claims are known.
     court.findings.iter().for_each(|finding| sheet.count(finding, round));
     let all = new.fresh(court).count() as u32;
     court.take_stock(&new, &seats, matches!(challenged, Challenged::All));
@@ -107,7 +111,7 @@ pub(super) async fn review_round(host: &dyn Host, court: &mut Court, round: u32)
     Ok(worth_listening_to?)
 }
 
-/// Nothing of the change is left to read: a repair, or somebody else, has taken it back.
+/// Ends a round in which nothing of the change is left to read: a repair or an outside edit has reverted it.
 async fn nothing_is_left(host: &dyn Host, court: &mut Court, round: u32) -> Result<(), StageExit> {
     if round == 1 {
         let detail = String::from("nothing is changed there any more");
@@ -126,9 +130,10 @@ async fn nothing_is_left(host: &dyn Host, court: &mut Court, round: u32) -> Resu
     Ok(())
 }
 
-/// Where somebody else can be asked, the round is held again; otherwise the review ends.
+/// Repeats the round if other agents can be asked; otherwise ends the review.
 fn nobody_answered(host: &dyn Host, court: &Court, seats: &[Seat]) -> Result<(), Ending> {
     let settings = host.settings();
+    // A used-up budget explains the silence better than the last fault.
     if let Some(ending) = budget(&settings.limits, &court.spent) {
         return Err(ending);
     }
@@ -142,7 +147,7 @@ fn nobody_answered(host: &dyn Host, court: &Court, seats: &[Seat]) -> Result<(),
     Err(Ending::new(Reason::Environment, format!("no reviewer answered: {detail}")))
 }
 
-/// A pass that most of the panel did not take part in, or that most of it answered with what is not believed, shows nothing.
+/// Whether a pass is conclusive: most of the panel answered, and most of what each of them raised is believed.
 fn telling(court: &Court, seats: &[Seat], round: u32) -> bool {
     let sound = seats.iter().filter(|seat| {
         let raiser = Raiser { round, role: seat.role, agent: seat.agent.clone() };
@@ -153,11 +158,11 @@ fn telling(court: &Court, seats: &[Seat], round: u32) -> bool {
     sound.count() * 2 > seats.len()
 }
 
-/// Ends the review where the panel is no longer worth listening to.
+/// Ends the review if the panel was degraded before and still is; the first time it only warns.
 fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Result<(), Ending> {
     let sign = signs::sign(court.sheets.last(), &sheet);
     court.sheets.push(sheet);
-    // Enough of the panel said soberly that there is nothing more: what the rest dreamt does not matter.
+    // A dry pass has enough sound answers: what the remaining reviewers made up does not matter.
     let Some(sign) = sign.filter(|_| !court.last_pass.dry) else { return Ok(()) };
     court.degraded += 1;
     if court.degraded > 1 {
@@ -169,7 +174,7 @@ fn weigh(host: &dyn Host, court: &mut Court, sheet: Sheet) -> Result<(), Ending>
     Ok(())
 }
 
-/// How many places the panel has moved on: one every round, so that the same text is seen with other eyes.
+/// Returns by how many places the agents rotate: one each round, so that another agent reads the same text.
 fn turn(settings: &Settings, round: u32) -> usize {
     if settings.agents.len() < 2 { 0 } else { round as usize - 1 }
 }
@@ -216,7 +221,7 @@ fn task(court: &Court, settings: &Settings, round: u32, role: Role, agent: Agent
     Task::new(agent, brief, Workplace::Frozen { by }, timeout_ms)
 }
 
-/// What a reviewer should know beside the text: what was fixed since the last look, our own files, how to go about it.
+/// Adds what a reviewer should know besides the text: recent fixes, Tribunal's own files, and its plan.
 fn fill(brief: &mut Brief, host: &dyn Host, court: &Court, text: &str) {
     let plans = &host.settings().tasks.plans;
     brief.plan = match brief.role {
@@ -239,7 +244,7 @@ async fn seat(host: &dyn Host, root: Key, task: Task, spent: &Spent) -> Result<S
             let mut more = more.clone();
             reply.minutes.raise(&mut more);
             let all = raised.get_or_insert_default();
-            // Asked once more, reviewers tend to say the same again.
+            // Reviewers that are asked once more tend to repeat their first findings.
             let fresh = more.iter().filter(|one| !all.iter().any(|known| known.evidence == one.evidence));
             let fresh: Vec<Raised> = fresh.cloned().collect();
             all.extend(if all.is_empty() { more } else { fresh });
@@ -279,7 +284,7 @@ fn too_thin(content: &Content, required: u32) -> Option<String> {
     }
 }
 
-/// Books what the seats used; None when nobody answered.
+/// Records what the seats used and returns their answers; `None` if no seat answered.
 fn count(
     host: &dyn Host,
     court: &mut Court,
@@ -297,7 +302,7 @@ fn count(
     (!answers.is_empty()).then_some(answers)
 }
 
-/// What the party's minutes say, if one was held.
+/// Returns the agreement from the party's minutes, if a party was held.
 fn agreement(seats: &[Seat]) -> Option<Party> {
     let party = seats.iter().find(|seat| seat.role == Role::Party)?;
     let held = party.came.replies.iter().rev().find(|answered| !answered.reply.minutes.is_empty())?;
@@ -309,20 +314,20 @@ fn answered(seats: &[Seat], round: u32) -> Vec<Raiser> {
     answered.map(|seat| Raiser { round, role: seat.role, agent: seat.agent.clone() }).collect()
 }
 
-/// What a round brought.
+/// The findings that one round raised or changed.
 struct New {
     /// Findings that were not known before, believed or not.
     raised: Vec<FindingId>,
-    /// Known ones that turned out to matter more.
+    /// Known findings that turned out to be critical.
     grown: Vec<FindingId>,
-    /// Refuted ones that somebody else has raised again.
+    /// Refuted findings that an independent reviewer has raised again.
     again: Vec<FindingId>,
-    /// Those that several showed with the same words.
+    /// Findings that several reviewers support with the same words.
     overlapping: Vec<FindingId>,
 }
 
 impl New {
-    /// Those that are believed and not settled.
+    /// Returns the findings that are believed and not settled.
     fn fresh<'c>(&'c self, court: &'c Court) -> impl Iterator<Item = &'c Finding> {
         let due = |finding: &&Finding| {
             let beside = Status::Deferred { why: Deferral::Goal };
@@ -356,6 +361,7 @@ fn judge(host: &dyn Host, court: &mut Court, answers: Vec<(Raiser, Vec<Raised>)>
                     new.again.push(finding);
                 }
                 let beside = Status::Deferred { why: Deferral::Goal };
+                // With the goal `critical-only` a deferred finding comes back once it is critical.
                 if severity == Severity::Critical
                     && court.finding(finding).is_some_and(|f| f.status == beside)
                 {
@@ -374,7 +380,7 @@ fn judge(host: &dyn Host, court: &mut Court, answers: Vec<(Raiser, Vec<Raised>)>
     new
 }
 
-/// A refuted finding that a reviewer of another provider or with another method raises is disputed once more, once.
+/// Whether a refuted finding needs a new challenge: a reviewer of another provider or method raised it, for the first time.
 fn is_raised_anew(settings: &Settings, court: &Court, id: FindingId, by: &Raiser) -> bool {
     let Some(finding) = court.finding(id) else { return false };
     let invalid = Status::Dismissed { why: Dismissal::Invalid };
@@ -401,7 +407,7 @@ fn defer_beside_the_goal(host: &dyn Host, court: &mut Court, raised: &[FindingId
 }
 
 impl Court {
-    /// What this pass over the text shows.
+    /// Records what this pass over the text shows.
     fn take_stock(&mut self, new: &New, seats: &[Seat], whole: bool) {
         let weighty: Vec<FindingId> =
             new.fresh(self).filter(|finding| finding.severity.weighs()).map(|finding| finding.id).collect();
@@ -413,13 +419,13 @@ impl Court {
         self.last_pass.raised = weighty;
     }
 
-    /// Something was fixed, and nothing is left.
+    /// Whether something was fixed and nothing is open or blocked.
     fn is_all_fixed(&self) -> bool {
         let counts = Counts::of(&self.findings);
         counts.fixed > 0 && counts.open + counts.blocked == 0
     }
 
-    /// Books what a consultation used and who failed in it.
+    /// Records what a consultation used and which agents failed in it.
     pub(super) fn use_up(&mut self, host: &dyn Host, job: Job, came: &Consulted) {
         self.metrics.subagent_invocations += came.calls();
         self.metrics.total_backoff_seconds += came.paused_ms / 1000;
@@ -434,6 +440,7 @@ impl Court {
             self.spent.waited.add(*from_ms, *to_ms);
         }
         for AgentTry { agent, tried } in &came.tried {
+            // Compared before and after, so that the warning appears once, when the stand-in takes over.
             let worked = seating::stand_in(host.settings(), job, agent, &self.spent.failing) == *agent;
             self.spent.tried(agent, *tried);
             let other = seating::stand_in(host.settings(), job, agent, &self.spent.failing);
@@ -448,14 +455,14 @@ impl Court {
         }
     }
 
-    /// Books a consultation: calls, tokens, failures in a row.
+    /// Records a consultation: calls, tokens, failures in a row.
     pub(super) fn book(&mut self, host: &dyn Host, job: Job, came: &Consulted, answered: bool) {
         self.use_up(host, job, came);
         let outside = came.fault.as_ref().is_some_and(Fault::is_environment);
         if answered {
             self.spent.failures_in_a_row = 0;
         } else if !outside {
-            // What the environment did is nobody's attempt.
+            // A failure of the environment does not count as a failed attempt.
             self.spent.failures_in_a_row += 1;
             self.metrics.failures += 1;
         }

@@ -1,4 +1,4 @@
-//! What people are asked and what they said: decisions out, requests in, both through the journal.
+//! Decisions for the user and requests from the user, both through the journal.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -15,7 +15,7 @@ use crate::{
     text::cut,
 };
 
-/// Puts a question where people see it and remembers it; does not wait.
+/// Posts a question to the user and remembers it; does not wait.
 pub(super) async fn post(
     host: &dyn Host,
     court: &mut Court,
@@ -26,13 +26,13 @@ pub(super) async fn post(
     court.decisions.push(decision.clone());
     let id = decision.id.clone();
     if let PostOutcome::Failed { fault } = host.perform(key.clone(), PostDecision { decision }).await? {
-        // It can still be answered by its id.
+        // The file is only a convenience: the decision can still be answered by its id.
         host.note(Event::Warned { text: format!("the file of {id} was not written: {fault}") });
     }
     Ok(())
 }
 
-/// A halt with work left offers a decision, once.
+/// Offers a decision when the run halts with work left, unless it is already offered.
 pub(super) async fn offer(
     host: &dyn Host,
     court: &mut Court,
@@ -41,6 +41,7 @@ pub(super) async fn offer(
 ) -> Result<(), Parked> {
     let about = |decision: &Decision| matches!(decision.about, About::Limit | About::Confidence);
     let asked = court.decisions.iter().any(|decision| about(decision) && decision.answer.is_none());
+    // Other endings either are final or have decisions of their own.
     let offers = ending.reason == Reason::ConfidenceLow || ending.reason.outcome() == Some(Outcome::Halted);
     if !offers || asked {
         return Ok(());
@@ -56,19 +57,19 @@ pub(super) async fn offer(
     post(host, court, &key.child("ask"), decision).await
 }
 
-/// Takes in what people said since the last look.
+/// Applies what the user sent since the last read.
 pub(super) async fn look(host: &dyn Host, court: &mut Court, parent: &Key) -> Result<(), Parked> {
     let said = host.perform(parent.child("inbox"), ReadInbox {}).await?;
     apply(host, court, said.requests);
     Ok(())
 }
 
-/// Parks with this ending until a person says something.
+/// Parks with this ending until the user sends something.
 pub(super) async fn wait(host: &dyn Host, court: &mut Court, ending: Ending) -> Result<(), Parked> {
     let outside = ending.reason == Reason::Environment;
     let said = host.perform(Key::wait(), WaitForUser { ending }).await?;
     if outside {
-        // Whoever lets it go on has mended what was broken: everybody gets another chance.
+        // If the user continues after an environment failure, it is fixed: every agent gets another chance.
         court.spent.failing.clear();
     }
     apply(host, court, said.requests);
@@ -89,7 +90,7 @@ pub(super) fn apply(host: &dyn Host, court: &mut Court, requests: Vec<Request>) 
     }
 }
 
-/// All that people say goes into every later brief, where there is little room: the oldest makes way.
+/// Remembers a remark for all later briefs. Their room is limited, so the oldest remarks are dropped.
 fn remember(host: &dyn Host, court: &mut Court, remark: Remark) {
     const ROOM: usize = 4_000;
     // A remark in a tracker may be read more than once.
@@ -98,6 +99,7 @@ fn remember(host: &dyn Host, court: &mut Court, remark: Remark) {
     }
     court.said.push(remark);
     let length = |said: &[Remark]| said.iter().map(|remark| remark.text.chars().count()).sum::<usize>();
+    // The newest remark always stays, however long it is.
     while court.said.len() > 1 && length(&court.said) > ROOM {
         let oldest = court.said.remove(0);
         let text =
@@ -107,6 +109,7 @@ fn remember(host: &dyn Host, court: &mut Court, remark: Remark) {
 }
 
 fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer) {
+    // An answer counts only for an open decision that offers it; a second answer must not undo the first.
     let open =
         court.decisions.iter_mut().find(|d| d.id == *id && d.answer.is_none() && d.allows(&answer.choice));
     let Some(decision) = open else {
@@ -118,6 +121,7 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
     let about = decision.about.clone();
     host.note(Event::DecisionAnswered { decision: id.clone(), answer: answer.clone() });
     if !answer.note.is_empty() {
+        // The note of an answer is for agents, too: it often says how to repair the finding.
         remember(host, court, Remark::new(answer.note.clone()));
     }
     match (about, answer.key()) {
@@ -125,11 +129,13 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
         (About::Disputed { finding }, Some(ChoiceKey::Uphold)) => {
             court.accepted = false;
             court.iteration = 0;
+            // A new iteration counter, since the earlier iterations had no chance to repair this finding.
             court.move_to(host, finding, by_user(Status::Open, "a person upholds it"));
         }
         (About::Blocked { finding } | About::Disputed { finding }, Some(ChoiceKey::Dismiss)) => {
             let to = Status::Dismissed { why: Dismissal::Person };
             court.move_to(host, finding, by_user(to, &because(&answer)));
+            // The dismissed finding may be the only one that kept the last pass from being dry.
             court.look_again_at_the_pass();
         }
         (About::Blocked { finding } | About::Disputed { finding }, _) => {
@@ -143,18 +149,21 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
         (About::Session { .. }, Some(ChoiceKey::Fixers)) => {
             court.accepted = false;
             court.iteration = 0;
+            // From now on fixers repair, even if the session comes back later.
             court.session_over = true;
         }
-        // No review asks about loops.
+        // Reviews do not ask about loops; sessions do.
         (About::Loop, _) => {}
         (About::Confidence, Some(ChoiceKey::More)) => {
             court.accepted = false;
             court.held_for_confidence = true;
+            // A dry pass would end the run at once again.
             court.last_pass.dry = false;
             court.spent.grants += 1;
         }
         (About::Limit, Some(ChoiceKey::More)) => {
             court.accepted = false;
+            // With new limits agents that had failed get another chance as well.
             court.spent.failing.clear();
             court.spent.grants += 1;
             court.spent.failures_in_a_row = 0;
@@ -167,7 +176,7 @@ fn answered(host: &dyn Host, court: &mut Court, id: &DecisionId, answer: Answer)
     }
 }
 
-/// What was said after the last brief: no agent will ever be told.
+/// Warns about remarks that arrived after the last brief, so that no agent gets them.
 pub(super) fn note_unheard(host: &dyn Host, said: &[Remark]) {
     for remark in said {
         let text = format!("this was said too late for any agent to be told: {}", cut(&remark.text, 200));
@@ -175,7 +184,7 @@ pub(super) fn note_unheard(host: &dyn Host, said: &[Remark]) {
     }
 }
 
-/// Questions that the end of the run has made idle.
+/// Withdraws the questions that the end of the run has made irrelevant.
 pub(super) fn withdraw(host: &dyn Host, court: &mut Court) {
     for decision in court.decisions.iter_mut().filter(|decision| decision.answer.is_none()) {
         let answer = Answer::withdrawn("the run has ended");
@@ -184,7 +193,7 @@ pub(super) fn withdraw(host: &dyn Host, court: &mut Court) {
     }
 }
 
-/// What a person says of a patch.
+/// Applies the user's answer about a patch.
 fn judged(host: &dyn Host, court: &mut Court, id: &DecisionId, findings: Vec<FindingId>, answer: &Answer) {
     let choice = answer.key();
     let (to, note) = match choice {
@@ -198,6 +207,7 @@ fn judged(host: &dyn Host, court: &mut Court, id: &DecisionId, findings: Vec<Fin
     if choice == Some(ChoiceKey::Approve) {
         court.pending.iter_mut().filter(|pending| pending.decision == *id).for_each(|it| it.approved = true);
     } else {
+        // A patch that is not approved is dropped; a fixer makes a new one.
         court.pending.retain(|pending| pending.decision != *id);
     }
     if matches!(choice, Some(ChoiceKey::Approve | ChoiceKey::Reject)) {
@@ -205,7 +215,7 @@ fn judged(host: &dyn Host, court: &mut Court, id: &DecisionId, findings: Vec<Fin
         court.iteration = 0;
     }
     for finding in findings {
-        // Somebody may have settled it by hand meanwhile.
+        // The user may have settled the finding in the tracker meanwhile.
         let waits = Status::Blocked { decision: id.clone() };
         if court.finding(finding).is_some_and(|f| f.status == waits) {
             court.move_to(host, finding, by_user(to.clone(), &note));
@@ -215,7 +225,7 @@ fn judged(host: &dyn Host, court: &mut Court, id: &DecisionId, findings: Vec<Fin
 }
 
 fn retry(host: &dyn Host, court: &mut Court, finding: FindingId) {
-    // Who wants another try has not accepted things as they are.
+    // A retry revokes an earlier acceptance.
     court.accepted = false;
     court.iteration = 0;
     court.move_to(host, finding, by_user(Status::Open, "a person wants another try"));

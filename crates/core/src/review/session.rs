@@ -1,6 +1,6 @@
-//! Findings in the hands of a session that a person has open. It works in the person's own files, so there is no copy and no
-//! patch: what it changed is looked at when the run goes on, judged by the verify commands and by whether it concerns the
-//! findings, exactly as a landed patch is, and then reviewed again.
+//! Repairs by the user's open session. It works directly in the user's files, so there is no workspace and no patch: when
+//! the run continues, its changes are checked by the verify commands and by whether they concern the findings, exactly as
+//! a landed patch is, and then reviewed again.
 
 use alloc::{format, string::String, vec, vec::Vec};
 
@@ -25,15 +25,17 @@ use crate::{
     text::count,
 };
 
-/// Hands what is open to the session, waits for it, and judges what it changed.
+/// Hands the open findings to the session, waits for it, and checks what it changed.
 pub(super) async fn hand_over(host: &dyn Host, court: &mut Court, iteration: u32) -> Result<(), StageExit> {
     let root = Key::fix_iteration(court.round, iteration);
     people::look(host, court, &root).await?;
     let open: Vec<FindingId> =
         court.findings.iter().filter(|finding| finding.status.is_open()).map(|finding| finding.id).collect();
+    // The inbox may have settled the last open finding.
     if open.is_empty() {
         return Ok(());
     }
+    // The files from before the session are needed to see later what it changed.
     let frozen = freeze(host, court, root.child("before")).await?;
     let before = match host.settings().subject.path() {
         Some(path) => vec![FrozenFile { path: path.into(), text: frozen.text }],
@@ -46,10 +48,12 @@ pub(super) async fn hand_over(host: &dyn Host, court: &mut Court, iteration: u32
     let said = host.perform(root.session(), WaitForUser { ending }).await?;
     people::apply(host, court, said.requests);
     withdraw(host, court);
+    // The user has decided against the session while it worked.
     if court.session_over || court.accepted {
         court.reopen(host, &open, Cause::SessionOver, "the session is no longer waited for");
         return Ok(());
     }
+    // An iteration without any change does not count against the limit.
     if take_in(host, court, &root, before).await? == Came::Judged {
         court.iteration = iteration;
         court.metrics.fix_iterations += 1;
@@ -58,11 +62,11 @@ pub(super) async fn hand_over(host: &dyn Host, court: &mut Court, iteration: u32
     Ok(())
 }
 
-/// What the session came back with.
+/// What the session did.
 #[derive(PartialEq, Eq)]
 enum Came {
     Judged,
-    /// It has changed nothing under review: who only looks in has not tried.
+    /// It has changed nothing under review: a session that only looks has not tried.
     Untouched,
 }
 
@@ -75,7 +79,7 @@ fn deal(host: &dyn Host, court: &mut Court, iteration: u32, open: &[FindingId]) 
     }
 }
 
-/// The question waits beside the session: whatever becomes of it, the run can go on.
+/// Posts a question that stays open while the session works, so that the run can continue if it never comes back.
 async fn ask(host: &dyn Host, court: &mut Court, root: &Key, open: &[FindingId]) -> Result<(), Parked> {
     let names: Vec<String> = open.iter().map(|id| format!("{id}")).collect();
     let question = format!(
@@ -88,7 +92,7 @@ async fn ask(host: &dyn Host, court: &mut Court, root: &Key, open: &[FindingId])
     people::post(host, court, &root.child("ask"), decision).await
 }
 
-/// The session came back, or nobody waits for it any more.
+/// Withdraws the question once the session came back or is no longer waited for.
 fn withdraw(host: &dyn Host, court: &mut Court) {
     let asked = |decision: &&mut Decision| {
         decision.answer.is_none() && matches!(decision.about, About::Session { .. })
@@ -100,7 +104,7 @@ fn withdraw(host: &dyn Host, court: &mut Court) {
     }
 }
 
-/// What it changed, judged like a patch.
+/// Collects the session's changes and checks them like a patch.
 async fn take_in(
     host: &dyn Host,
     court: &mut Court,
@@ -120,9 +124,12 @@ async fn take_in(
         LandOutcome::Landed(landed) if landed.files.iter().any(|file| !file.hunks.is_empty()) => {
             let lines = lines(&landed.files);
             host.note(Event::PatchLanded { key: by.clone(), findings: held.clone(), lines });
+            // Only checked text may count for the confidence.
             court.checked = (!settings.verify.is_empty()).then(|| landed.hash.clone());
             court.tries.text = Some(landed.hash);
+            // The last pass was over another text.
             court.last_pass.dry = false;
+            // A session makes no claims, so it is taken to claim every finding it was given.
             let claim = |id: &FindingId| Claim::fixed(*id, "changed in the session");
             verify(host, court, &by, &held.iter().map(claim).collect::<Vec<Claim>>(), &landed.files);
             Ok(Came::Judged)

@@ -1,5 +1,5 @@
-//! Signs that a panel has gone bad: it raises worse things after everything was fixed, or most of what it raises is not
-//! believed. Reviewers can always find something; a loop must not run on only because of that.
+//! Detects a degraded panel: it raises worse findings after everything was fixed, or most of what it raises is not
+//! believed. Reviewers can always find something; that alone must not keep a loop running.
 //!
 //! | round | before it | weight of what is new | not believed | sign |
 //! | --- | --- | --- | --- | --- |
@@ -9,8 +9,8 @@
 //! | 2 up | all fixed and verified | no more than in the round before | at most half | none |
 //! | 2 up | something was left | | at most half | none |
 //!
-//! The first sign gives one more round, with another panel. The second ends the run. What this module does not do is count
-//! rounds: that is [`super::next`]'s.
+//! The first sign gives one more round, with another panel. The second ends the run. Rounds are counted in
+//! the module `next_stage`, not here.
 
 use alloc::{format, string::String};
 
@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Severity};
 
-/// What one round came to.
+/// The statistics of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sheet {
-    /// Of new findings that are believed.
+    /// The weight of the new findings that are believed.
     pub weight: u32,
-    /// Claims that were raised, one a reviewer and finding: what three say is thrice as loud as what one dreams up.
+    /// The number of claims, one for each reviewer and finding: what three reviewers raise counts three times.
     pub raised: u32,
-    /// Of these: ungrounded or invalid.
+    /// The number of claims that are ungrounded or invalid.
     pub unbelieved: u32,
-    /// Before it, everything was fixed and verified.
+    /// Everything was fixed and verified before the round.
     pub all_fixed_before: bool,
 }
 
@@ -42,9 +42,10 @@ pub fn weight(severity: Severity) -> u32 {
 }
 
 impl Sheet {
-    /// Takes into account what was raised about a finding in this round.
+    /// Counts what was raised about a finding in this round.
     pub fn count(&mut self, finding: &Finding, round: u32) {
         let voices = finding.raisers.iter().filter(|raiser| raiser.round == round).count() as u32;
+        // Raisers are in order, so the first one says in which round the finding is new.
         let new = finding.raisers.first().is_some_and(|first| first.round == round);
         self.raised += voices;
         if finding.status.is_refuted() {
@@ -55,8 +56,9 @@ impl Sheet {
     }
 }
 
-/// Why the panel is degraded, if it is.
+/// Returns why the panel is degraded, if it is.
 pub fn sign(last: Option<&Sheet>, now: &Sheet) -> Option<String> {
+    // This sign needs no earlier round.
     if now.unbelieved * 2 > now.raised {
         return Some(format!("{} of {} claims are not believed", now.unbelieved, now.raised));
     }

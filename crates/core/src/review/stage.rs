@@ -6,12 +6,12 @@ use crate::{
     reason::{Ending, Reason},
 };
 
-/// A stage that did not come to its end; `?` carries it up to the loop, which knows what follows.
+/// Why a stage ended early; `?` carries it up to the loop, which knows what follows.
 #[derive(Debug)]
 pub(super) enum StageExit {
     /// The host parks the run.
     Parked(Parked),
-    /// The review has come to this end: a limit was reached, or the environment failed.
+    /// The review ends: a limit was reached, or the environment failed.
     Ended(Ending),
 }
 
@@ -27,28 +27,30 @@ impl From<Ending> for StageExit {
     }
 }
 
-/// What became of one piece of work among several: those beside it go on either way.
+/// The result of one piece of work among several: the others continue either way.
 #[derive(Debug)]
 #[must_use]
 pub(super) enum WorkResult {
     Done,
-    /// Something outside has to change first; another try would only be paid for.
+    /// The environment has to change first; another attempt would only cost money.
     EnvironmentFailed(Fault),
 }
 
 impl WorkResult {
-    /// The first failure of the two.
+    /// Returns the first failure of the two.
     pub fn and(self, other: WorkResult) -> WorkResult {
         match self {
+            // Parallel work is always finished before the stage ends, so no paid result is lost.
             WorkResult::Done => other,
             failed @ WorkResult::EnvironmentFailed(_) => failed,
         }
     }
 
-    /// Ends the stage where the environment failed.
+    /// Ends the stage if the environment failed.
     pub fn or_end(self) -> Result<(), Ending> {
         match self {
             WorkResult::Done => Ok(()),
+            // The detail of the fault is what the user has to fix.
             WorkResult::EnvironmentFailed(fault) => Err(Ending::new(Reason::Environment, fault.detail)),
         }
     }

@@ -1,6 +1,6 @@
-//! All that a review knows between two stages: what a boundary records, and what can be said of it alone.
+//! Everything that a review knows between two stages: what a boundary records, and what follows from it alone.
 //!
-//! Nothing here asks for anything; the stages beside this file do.
+//! Nothing here requests an effect; the stages in the neighbouring modules do.
 
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 
@@ -25,58 +25,58 @@ use crate::{
     text::{count, cut},
 };
 
-/// All that a review knows between two stages.
+/// Everything that a review knows between two stages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Court {
-    /// Rounds done.
+    /// The number of finished rounds.
     pub round: u32,
     pub last_pass: Pass,
-    /// Fix iterations done in this round.
+    /// The number of finished fix iterations in this round.
     pub iteration: u32,
     pub findings: Vec<Finding>,
     pub fixes: Vec<Fix>,
     pub decisions: Vec<Decision>,
     pub spent: Spent,
     pub metrics: Metrics,
-    /// Versions of the tracker written so far.
+    /// The number of tracker versions written so far.
     pub tracker_rev: u32,
-    /// What the verify commands passed last.
+    /// The hash of the text that last passed the verify commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<Hash>,
-    /// After the last round.
+    /// The confidence after the last round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// What people told the run, for the next briefs.
+    /// Remarks of the user, for the next briefs.
     pub said: Vec<Remark>,
-    /// A person accepted what was left.
+    /// The user accepted the remaining findings.
     pub accepted: bool,
-    /// A person wants another round because the confidence is too low.
+    /// The user wants another round because the confidence is too low.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub held_for_confidence: bool,
-    /// What each round came to.
+    /// The statistics of each round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sheets: Vec<Sheet>,
-    /// How often the panel was found degraded.
+    /// How often the panel was found to be degraded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub degraded: u32,
     #[serde(default, skip_serializing_if = "Tries::is_empty")]
     pub tries: Tries,
-    /// Patches that wait for a person's yes, or have it and wait to be landed.
+    /// Patches that wait for the user's approval, or have it and wait to be landed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<Pending>,
-    /// Files that repairs of a change have made: they are under review from then on.
+    /// Files that repairs of a change have added; they are under review from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made: Vec<String>,
     /// Files that changed while agents were at work, and not by a landing.
     #[serde(default, skip_serializing_if = "Strays::is_empty")]
     pub strays: Strays,
-    /// Findings that a limit kept from being disputed.
+    /// Findings that were not challenged because a limit was reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<FindingId>,
-    /// A person no longer waits for the session: fixers repair.
+    /// The user no longer waits for the session: fixers repair the findings.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub session_over: bool,
-    /// It has come to this end and waits for a person.
+    /// The ending that waits for an answer of the user.
     pub waiting: Option<Ending>,
 }
 
@@ -85,30 +85,31 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The last look of a panel at the text.
+/// The last pass of a panel over the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pass {
-    /// It raised nothing new of medium or higher, and nothing has landed since.
+    /// It raised nothing new of medium or higher severity, and nothing has landed since.
     pub dry: bool,
-    /// What was read.
+    /// The hash of the text that was read.
     pub text: Option<Hash>,
-    /// Most of the panel answered, and not mostly with what is not believed.
+    /// Most of the panel answered, and most of what it raised is believed.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub sound: bool,
-    /// Somebody else has changed the text since.
+    /// The text was changed from outside since.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub changed: bool,
-    /// Seats that did not answer.
+    /// The number of seats that did not answer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unheard: u32,
-    /// What kept it from being dry.
+    /// The findings that kept it from being dry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub raised: Vec<FindingId>,
 }
 
 impl Pass {
-    /// Of a dry one.
+    /// Describes a pass that raised nothing new.
     pub(super) fn says(&self) -> String {
+        // Missing reviewers do not spoil a dry pass, but the user should know about them.
         let mut text = String::from("a pass over the final text was dry");
         if self.unheard > 0 {
             text.push_str(&format!(", though {} did not answer", count(self.unheard, "reviewer")));
@@ -116,7 +117,7 @@ impl Pass {
         text
     }
 
-    /// Of one that was not, over a text that is still the same.
+    /// Describes why a pass does not count as dry although the text is still the same.
     pub(super) fn lacks(&self) -> &'static str {
         if self.changed {
             "the file was changed by somebody else since"
@@ -134,14 +135,14 @@ pub struct Fix {
     pub note: String,
 }
 
-/// A patch that waits for a person's yes, or has it.
+/// A patch that waits for the user's approval, or has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pending {
     pub decision: DecisionId,
     pub by: Key,
     pub patch: Hash,
     pub claims: Vec<Claim>,
-    /// A person has said yes.
+    /// The user has approved it.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub approved: bool,
 }
@@ -149,13 +150,13 @@ pub struct Pending {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Strays {
-    /// Asked about, or answered for.
+    /// Edits that the user was asked about or has answered for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) known: Vec<Stray>,
-    /// The person answers for these themselves: they are not asked about again.
+    /// Paths whose edits the user has confirmed; they are not asked about again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     theirs: Vec<String>,
-    /// To be put back.
+    /// Edits to undo.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) due: Vec<Stray>,
 }
@@ -166,7 +167,9 @@ impl Strays {
     }
 
     pub(super) fn is_news(&self, stray: &Stray) -> bool {
+        // A later edit of the same file is new again, unless the user has taken responsibility for the file.
         let same = |known: &Stray| known.path == stray.path && known.after == stray.after;
+        // One question for each content: restoring and confirming refer to exactly this edit.
         !self.known.iter().any(same) && !self.theirs.contains(&stray.path)
     }
 
@@ -188,37 +191,41 @@ impl Court {
         self.findings.iter().find(|finding| finding.id == id)
     }
 
-    /// What was fixed since the panel last looked, in a line each.
+    /// Returns what was fixed since the last pass, one line each.
     pub(super) fn fixed_since_the_last_look(&self) -> Vec<String> {
         let fixes = self.fixes.iter().filter(|fix| fix.key.round_number() == Some(self.round));
         fixes.map(|fix| format!("{}: {}", fix.finding, cut(&fix.note, 300))).collect()
     }
 
-    /// What is under review: the subject, and what repairs have added to it.
+    /// Returns what is under review: the subject, and the files that repairs have added to it.
     pub(super) fn subject(&self, settings: &Settings) -> Subject {
         let mut subject = settings.subject.clone();
+        // The settings are pinned, so added files are in the state and joined here.
         if let Subject::Change(change) = &mut subject {
             change.files.extend(self.made.iter().map(|path| Changed { path: path.clone(), from: None }));
         }
         subject
     }
 
-    /// What every agent is told of the place it works in.
+    /// Returns what every agent should know about the project.
     pub(super) fn surroundings(&self, settings: &Settings) -> Box<Surroundings> {
+        // Agents must neither review nor edit trackers and metrics.
         let own_files = alloc::vec![format!("{}/", settings.reviews)];
         Box::new(Surroundings { own_files, ..Surroundings::default() })
     }
 
-    /// Distinct valid findings, open or fixed: what the explosion limit counts.
+    /// Counts distinct valid findings, open, blocked or fixed, for the limit on findings.
     pub(super) fn valid(&self) -> u32 {
         let counts = Counts::of(&self.findings);
+        // Dismissed and deferred findings cost no repair.
         counts.open + counts.fixed + counts.blocked
     }
 
-    /// What kept the last pass from being dry may have turned out not to be so.
+    /// Marks the last pass as dry if all findings that kept it from being dry are dismissed by now.
     pub(super) fn look_again_at_the_pass(&mut self) {
         let dismissed =
             |id: &FindingId| self.finding(*id).is_some_and(|f| matches!(f.status, Status::Dismissed { .. }));
+        // A pass can only be reinterpreted for the text that it has read.
         let same = self.tries.text == self.last_pass.text && !self.last_pass.changed;
         if self.last_pass.sound
             && same
@@ -231,8 +238,9 @@ impl Court {
 }
 
 impl Court {
-    /// New files of a change are under review from now on.
+    /// Puts new files of a change under review from now on.
     pub(super) fn add_new_files(&mut self, subject: &Subject, landed: &[LandedFile]) {
+        // A single file is always exactly that file.
         if subject.change().is_some() {
             let known = subject.files();
             let new = landed.iter().map(|file| &file.path).filter(|path| !known.contains(&path.as_str()));
@@ -241,9 +249,10 @@ impl Court {
         }
     }
 
-    /// Patches that nobody has said anything about yet.
+    /// Counts the patches that wait for the user's answer.
     pub(super) fn patches_to_approve(&self) -> u32 {
         let waits = |pending: &&Pending| {
+            // If the user has settled all findings of a patch otherwise, the patch no longer needs an answer.
             let blocked = Status::Blocked { decision: pending.decision.clone() };
             let of = |claim: &Claim| self.finding(claim.id).is_some_and(|finding| finding.status == blocked);
             !pending.approved && pending.claims.iter().any(of)
@@ -262,7 +271,7 @@ impl Court {
         asked.any(|strays| strays.iter().any(|stray| stray.path == path))
     }
 
-    /// How many files are asked about and not answered for.
+    /// Counts the files that the user was asked about and has not answered for.
     pub(super) fn unanswered_strays(&self) -> u32 {
         let asked = self.decisions.iter().filter(|decision| decision.answer.is_none());
         let strays = asked.map(|decision| match &decision.about {
@@ -278,10 +287,11 @@ impl Court {
 
     /// The id of the next question to the user.
     pub(super) fn next_decision_id(&self) -> DecisionId {
+        // Decisions are never removed, so the count gives a new id.
         DecisionId::new(format!("D{}", self.decisions.len() + 1))
     }
 
-    /// What people told the run, as briefs have it.
+    /// Returns the user's remarks as briefs contain them.
     pub(super) fn remarks(&self) -> Vec<String> {
         self.said.iter().map(|remark| format!("{remark}")).collect()
     }

@@ -1,7 +1,7 @@
-//! Writes past the copies: a file of the person's that changed while agents were at work, and not by a landing.
+//! Stray edits: a file of the user that changed while agents were at work, and not by a landing.
 //!
-//! Nobody can tell an agent's hand from the person's, so the person is asked, once a file. Until they have answered, the run
-//! does not call itself resolved.
+//! An agent's edit cannot be told from the user's, so the user is asked, once for each file. The run does not count as
+//! resolved until they have answered.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -15,12 +15,12 @@ use crate::{
     review::{Court, consult::Consulted, people},
 };
 
-/// More than so many at once are one question: somebody has changed branches, say.
+/// The most edits that get separate questions; more are one question: the user has probably changed branches.
 const APART: usize = 3;
-/// So many of them are named in it.
+/// The most files that one question names.
 const NAMED: usize = 5;
 
-/// Asks about what was written past the copies while somebody was consulted.
+/// Asks the user about stray edits that a consultation reported.
 pub(super) async fn report(
     host: &dyn Host,
     court: &mut Court,
@@ -30,6 +30,7 @@ pub(super) async fn report(
     let mut news: Vec<Stray> = Vec::new();
     for stray in &came.strayed {
         if court.strays.is_news(stray) && !court.is_asked_about(&stray.path) {
+            // Remembered at once: agents in parallel report the same edit.
             court.strays.known.push(stray.clone());
             news.push(stray.clone());
         }
@@ -50,6 +51,7 @@ fn question(strays: &[Stray]) -> String {
         (_, None) => "was deleted",
         _ => "was changed",
     };
+    // The question names the first files only; the decision itself has all of them.
     let mut named: Vec<String> =
         strays.iter().take(NAMED).map(|stray| format!("{} {}", stray.path, what(stray))).collect();
     if strays.len() > NAMED {
@@ -67,8 +69,9 @@ fn question(strays: &[Stray]) -> String {
     format!("{} while agents were at work, and not by a landing: was that you?{lost}", named.join(", "))
 }
 
-/// Puts back what a person wants put back.
+/// Restores the files that the user wants restored.
 pub(super) async fn restore(host: &dyn Host, court: &mut Court) -> Result<(), Parked> {
+    // Only edits whose previous content was kept can be undone.
     let due = core::mem::take(&mut court.strays.due).into_iter().filter(|stray| stray.kept);
     for (number, stray) in due.enumerate() {
         let path = stray.path.clone();
@@ -82,7 +85,7 @@ pub(super) async fn restore(host: &dyn Host, court: &mut Court) -> Result<(), Pa
             }
             RestoreOutcome::Restored { parked: None } => format!("{path} was put back as it was"),
             RestoreOutcome::Failed { fault } => {
-                // It is still not as it was: that is asked again.
+                // The file still has the stray edit, so the user is asked again, without the choice to restore it.
                 let question = format!("{path} was not put back: {}. Is it fine as it is?", fault.detail);
                 let id = court.next_decision_id();
                 let lost = Stray { kept: false, ..stray };

@@ -1,4 +1,4 @@
-//! What happens between a session and what it has taken on, as the journal has it.
+//! Session events as the journal records them.
 
 use alloc::{string::String, vec::Vec};
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::Hash;
 
-/// What a session has taken on.
+/// The assignment of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Bound {
-    /// The client's name for it. Empty: the next session here that says something takes it.
+    /// The client's id of the session. Empty: the next session in this project claims it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub session: String,
     pub work: Work,
-    /// What it is sent back with.
+    /// The prompt that it is sent back with.
     pub prompt: String,
-    /// What it has to say when it is done; none: nothing that it says ends it.
+    /// The text with which it declares completion; `None` if no answer ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise: Option<String>,
     pub max_refusals: u32,
@@ -35,7 +35,7 @@ pub enum Work {
     Review,
 }
 
-/// What happened between a session and what it has taken on, with how it stands since.
+/// What happened in a session, with the counters after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionEvent {
     #[serde(flatten)]
@@ -50,15 +50,15 @@ pub enum What {
     Bound {
         bound: Bound,
     },
-    /// A session took what had been waiting for one.
+    /// A session claimed an assignment that had waited for one.
     Claimed {
         session: String,
     },
     /// It wanted to stop and was sent back.
     Refused {
-        /// Most severe first; empty for a loop.
+        /// The open findings, most severe first; empty for a loop.
         open: Vec<String>,
-        /// It had said that it was done.
+        /// The session had declared completion.
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         claimed: bool,
     },
@@ -71,21 +71,21 @@ pub enum What {
         tool: String,
         reason: String,
     },
-    /// A hook of the step it is at has run.
+    /// A hook of its current step has run.
     Hooked {
         command: String,
-        /// How it ended; empty: well.
+        /// How it failed; empty if it succeeded.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         fault: String,
-        /// What it printed, masked and cut.
+        /// What it printed, masked and truncated.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         output: String,
     },
-    /// The client makes its memory of the session shorter, or the session begins or ends.
+    /// The client compacts its memory of the session, or the session begins or ends.
     Noted {
         text: String,
     },
-    /// Nobody holds it any more.
+    /// The session is no longer held.
     LetGo {
         why: LetGo,
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -93,24 +93,24 @@ pub enum What {
     },
 }
 
-/// How it stands after an event; so that nobody has to count from the beginning.
+/// The counters after an event, so that readers need not count from the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     #[serde(default)]
     pub work: Work,
-    /// As it counts against the limit.
+    /// The refusals that count against the limit.
     pub refusals: u32,
-    /// What the state file was last made to say of that: another number there is a person's.
+    /// The number last written to the state file: another number there was set by the user.
     #[serde(default)]
     pub shown: u32,
-    /// Of all times, whatever a person set back.
+    /// All refusals ever, regardless of resets by the user.
     #[serde(default)]
     pub total: u32,
-    /// Refusals since the session last used a tool or was spoken to: clients end a turn after so many.
+    /// Refusals since the session last used a tool or got a prompt: clients end a turn after a number of them.
     pub in_a_row: u32,
-    /// Tools used.
+    /// The number of tools used.
     pub tools: u64,
-    /// The step whose hooks run, and what has to be known of them.
+    /// The step whose hooks run, and what has to be remembered about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
 }
@@ -120,13 +120,13 @@ pub struct Tally {
 pub struct Step {
     /// Relative to the project's root.
     pub file: String,
-    /// Those for the beginning have run.
+    /// The hooks for the beginning have run.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub begun: bool,
-    /// Those that have run and run only once.
+    /// The hooks that have run and run only once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub once: Vec<Hash>,
-    /// Bytes that they have said so far.
+    /// The bytes that they have printed so far.
     #[serde(default)]
     pub said: u64,
 }
@@ -135,28 +135,28 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LetGo {
-    /// It is done, as far as anybody can see.
+    /// It is done, as far as can be seen.
     Complete,
-    /// It says that only a person can go on.
+    /// It says that only the user can continue.
     Blocked,
     /// It says that its time is up.
     TimedOut,
     /// It was sent back as often as allowed.
     Refusals,
-    /// Too much failed.
+    /// Too many attempts failed.
     Failures,
     /// The client would end the turn by itself, with nothing to show.
     ClientCap,
-    /// The run has come to an end or waits for somebody else.
+    /// The run has ended or waits for something else.
     Over,
-    /// A person said so.
+    /// The user released it.
     Person,
-    /// Nobody has heard of it for too long.
+    /// It was inactive for too long.
     Stale,
 }
 
 impl LetGo {
-    /// In a few words, for people.
+    /// Returns the reason in a few words for users.
     pub fn says(self) -> &'static str {
         match self {
             LetGo::Complete => "it is done",

@@ -1,8 +1,8 @@
-//! A session that a person has open with a coding client, held to what it has taken on: a review's findings, or a loop.
+//! A user's session with a coding client that is held to its assignment: the findings of a review, or a loop.
 //!
-//! What binds a session, how often it was sent back and how it was let go is journaled ([`SessionEvent`]); what a stop comes
-//! to is decided in [`stop`] from that and from the words of the last answer ([`promise`]). Nothing here holds anybody: a
-//! hook that cannot find out lets go, and what a session claims is proved by the review itself.
+//! The assignment of a session, how often it was sent back and why it was released are journaled ([`SessionEvent`]);
+//! [`stop`] decides from that and from the last answer ([`promise`]) whether the session may stop. Nothing here can block a
+//! user: a hook that cannot find out lets the session stop, and the review itself verifies what a session claims.
 
 use alloc::string::String;
 
@@ -17,25 +17,25 @@ pub mod stop;
 
 pub use event::{Bound, LetGo, SessionEvent, Step, Tally, What, Work};
 
-/// How often a session is sent back before it is let go, unless somebody says otherwise.
+/// How often a session is sent back before it may stop, unless the user sets another number.
 pub const MOST_REFUSALS: u32 = 50;
-/// More than this nobody may ask for: no loop is for ever.
+/// The highest limit that may be set: no loop runs for ever.
 pub const UPPER_BOUND: u32 = 1_000;
 
-/// A binding as a journal has it.
+/// The binding of a session, computed from a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     pub run: RunId,
     pub bound: Bound,
     pub tally: Tally,
-    /// None: it is held.
+    /// Why it was released, with details; `None` while it is held.
     pub let_go: Option<(LetGo, String)>,
-    /// When something last happened.
+    /// The wall time of the last event.
     pub last_ms: u64,
 }
 
 impl Binding {
-    /// The session that has taken a run or a loop on, last, according to its journal.
+    /// Returns the last session that was bound to a run or a loop, according to its journal.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Binding> {
         let mut known = None;
         for entry in entries {
@@ -46,13 +46,14 @@ impl Binding {
         known
     }
 
-    /// Takes one more event into account. Whatever came before it was bound, and what came of that, is behind it.
+    /// Applies one more event. A new binding replaces everything before it.
     fn see(known: &mut Option<Binding>, run: &RunId, event: &SessionEvent, at_ms: u64) {
         if let What::Bound { bound } = &event.what {
             let (run, bound, tally) = (run.clone(), bound.clone(), event.tally.clone());
             *known = Some(Binding { run, bound, tally, let_go: None, last_ms: at_ms });
             return;
         }
+        // An event before any binding belongs to nothing.
         let Some(binding) = known else { return };
         binding.tally = event.tally.clone();
         binding.last_ms = at_ms;

@@ -1,21 +1,21 @@
-//! What a session says at the end of an answer, in tags: that it is done, that it is blocked, that its time is up.
+//! The tags in a session's last answer: that it is done, that it is blocked, that its time is up.
 //!
-//! A tag counts wherever it stands in the last answer, but not in code (fences, back quotes) and not in what is quoted with
-//! `>`: who explains what they will say has not said it. Texts are compared as they are, with runs of white space as one space;
-//! `*` and `[` are letters like any other.
+//! A tag counts anywhere in the last answer, but not in code (fences, back quotes) and not in lines quoted with `>`: an
+//! answer that explains what it will say has not said it. Texts are compared literally, with runs of white space as one
+//! space; `*` and `[` have no special meaning.
 
 use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
 
-/// Tags that promise completion.
+/// The tags that declare completion.
 const DONE: [&str; 2] = ["review-complete", "promise"];
 
-/// What was said.
+/// The tags of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// What stood in tags of completion, white space folded.
+    /// The contents of completion tags, with white space folded.
     pub done: Vec<String>,
     pub blocked: Option<String>,
     pub timed_out: Option<String>,
@@ -25,7 +25,7 @@ impl Said {
     pub fn in_answer(answer: &str) -> Said {
         let plain = without_code(answer);
         let mut said = Said::in_plain(&plain);
-        // Measured: Codex escapes what a hook says, so this is how its model was shown what to say.
+        // Codex escapes what a hook prints, so its model sees the tags escaped and repeats them like that.
         if plain.contains("&lt;") {
             let shown = Said::in_plain(&unescaped(&plain));
             said.done.extend(shown.done);
@@ -49,28 +49,28 @@ impl Said {
     }
 }
 
-/// Who repeats what may be said has not said it.
+/// The placeholder in the instructions: an answer that repeats it literally gives no reason.
 const PLACEHOLDER: &str = "REASON";
 
 fn reason(text: &str, tag: &str) -> Option<String> {
     tagged(text, tag).into_iter().find(|reason| reason != PLACEHOLDER)
 }
 
-/// `&amp;` comes last: what was escaped twice is not meant.
+/// Replaces entities. `&amp;` comes last, so that text that was escaped twice is not unescaped twice.
 fn unescaped(text: &str) -> String {
     let marks =
         [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"), ("&amp;", "&")];
     marks.iter().fold(text.to_string(), |text, (escaped, plain)| text.replace(escaped, plain))
 }
 
-/// What stands between `<tag>` and `</tag>`, each time. A tag that is never closed says nothing.
+/// Returns each text between `<tag>` and `</tag>`. A tag that is never closed is ignored.
 fn tagged(text: &str, tag: &str) -> Vec<String> {
     let (open, close) = (alloc::format!("<{tag}>"), alloc::format!("</{tag}>"));
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((_, behind)) = rest.split_once(open.as_str()) {
         let Some((inside, after)) = behind.split_once(close.as_str()) else { break };
-        // The innermost opening is the one that is closed.
+        // The innermost opening tag is the one that is closed.
         let inside = inside.rsplit(open.as_str()).next().unwrap_or(inside);
         found.push(folded(inside));
         rest = after;
@@ -82,7 +82,7 @@ pub(crate) fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
-/// The text without fenced blocks, quoted lines and what stands in back quotes.
+/// Removes fenced blocks, quoted lines and text in back quotes.
 fn without_code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut fence: Option<(char, usize)> = None;
@@ -91,6 +91,7 @@ fn without_code(text: &str) -> String {
         let mark = start.chars().next().filter(|c| matches!(c, '`' | '~'));
         let length = mark.map_or(0, |mark| start.chars().take_while(|c| *c == mark).count());
         match (fence, mark) {
+            // A fence is closed by at least as many of the same marks, with nothing behind them.
             (Some((open, least)), Some(mark)) if mark == open && length >= least => {
                 let closes = start.trim_start_matches(mark).trim().is_empty();
                 fence = if closes { None } else { fence };
@@ -100,12 +101,13 @@ fn without_code(text: &str) -> String {
             (None, _) if start.starts_with('>') => {}
             (None, _) => out.push_str(line),
         }
+        // Removed lines stay as empty ones, so that paragraphs remain separate.
         out.push('\n');
     }
     without_spans(&out)
 }
 
-/// Without what stands between equal runs of back quotes. A run without its like is text.
+/// Removes the text between equal runs of back quotes. A run without a counterpart is plain text.
 fn without_spans(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -126,7 +128,7 @@ fn without_spans(text: &str) -> String {
     out.to_string()
 }
 
-/// Where a span of so many back quotes has ended. A span does not go over an empty line.
+/// Returns where a span of so many back quotes ends. A span does not cross an empty line.
 fn closing(inside: &str, ticks: usize) -> Option<usize> {
     let within = inside.find("\n\n").unwrap_or(inside.len());
     let mut at = 0;
@@ -134,6 +136,7 @@ fn closing(inside: &str, ticks: usize) -> Option<usize> {
         let start = at + found;
         let run = inside[start..within].bytes().take_while(|byte| *byte == b'`').count();
         at = start + run;
+        // A run of another length is part of the span's content.
         if run == ticks {
             return Some(at);
         }
@@ -157,7 +160,7 @@ mod tests {
             // In the middle of an answer, over several lines, with spaces.
             ("All done.\n<promise>\n  every test\n passes </promise>\nBye.", "every test passes", true),
             ("one <promise>A</promise> two <promise>B</promise>", "B", true),
-            // Of another loop, in other words, only in part, without tags.
+            // The promise of another loop, other words, a part of it, or no tags.
             ("<promise>OTHER</promise>", "DONE", false),
             ("<promise>done</promise>", "DONE", false),
             ("<promise>DONE and more</promise>", "DONE", false),
@@ -165,17 +168,17 @@ mod tests {
             ("abandoned <promise>", "DONE", false),
             ("", "DONE", false),
             ("<promise></promise>", "", false),
-            // Letters like any other.
+            // Characters that are special in patterns have no meaning here.
             ("<promise>all [x] * done?</promise>", "all [x] * done?", true),
             ("<promise>anything</promise>", "*", false),
             ("<promise>x</promise>", "[a-z]", false),
-            // As a client may have shown it.
+            // Escaped, as a client may have shown it to the model.
             ("&lt;promise&gt;A &amp; &quot;B&quot;&lt;/promise&gt;", "A & \"B\"", true),
             ("&lt;promise&gt;A & B&lt;/promise&gt;", "A & B", true),
             ("&amp;lt;promise&gt;A&lt;/promise&gt;", "A", false),
             ("`&lt;promise&gt;A&lt;/promise&gt;`", "A", false),
             ("<promise>&lt;b&gt;</promise>", "&lt;b&gt;", true),
-            // Who explains what they will say has not said it.
+            // An answer that explains what it will say has not said it.
             ("When I am done I say `<promise>DONE</promise>`.", "DONE", false),
             ("```\n<promise>DONE</promise>\n```", "DONE", false),
             ("~~~~\n```\n<promise>DONE</promise>\n```\n~~~~\n", "DONE", false),

@@ -1,16 +1,16 @@
-//! A session wants to stop: may it?
+//! Decides whether a session may stop.
 //!
 //! | the first that fits | |
 //! | --- | --- |
-//! | the run has an outcome, or waits for somebody else | let go |
-//! | nothing is open, and it is a review or the promise was given | let go: complete |
-//! | `<review-blocked>` | let go, for a person |
-//! | `<review-timeout>` | let go, as halted |
-//! | refusals or failures used up | let go |
-//! | one more refusal would be the client's last | let go, for a person |
+//! | the run has an outcome, or waits for something else | allow |
+//! | nothing is open, and it is a review or the promise was given | allow: complete |
+//! | `<review-blocked>` | allow, for the user |
+//! | `<review-timeout>` | allow, as halted |
+//! | refusals or failures used up | allow |
+//! | one more refusal would be the client's last | allow, for the user |
 //! | else | refuse |
 //!
-//! What came before (no state, a broken or a stale one, another session's) is the caller's business and always lets go.
+//! The caller handles what comes before (no state, a broken or a stale one, that of another session) and always allows it.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -21,20 +21,20 @@ use crate::{
     text::{count, cut},
 };
 
-/// How it stands with what the session has taken on.
+/// What the decision depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     pub work: Work,
-    /// The run, where the journal knows one.
+    /// The id of the run, if the journal knows one.
     pub run: String,
     pub prompt: String,
     pub promise: Option<String>,
-    /// Times it was sent back before.
+    /// How often it was sent back before.
     pub refusals: u32,
     pub max_refusals: u32,
     pub failures: u32,
     pub max_failures: u32,
-    /// What is open; of a review whose findings are not known, only how many.
+    /// The open findings; if they are not known, only their number is.
     pub open: Vec<Open>,
     pub open_count: u32,
     pub run_is: Phase,
@@ -43,14 +43,14 @@ pub struct Standing {
 /// What the run itself is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// It waits for this session; or there is no run, only the session.
+    /// It waits for this session, or there is no run, only the session.
     #[default]
     Session,
     /// Reviewers are at work.
     UnderWay,
-    /// Its process ended before it was done.
+    /// Its process ended before the run was done.
     Died,
-    /// It has come to this end, or waits for somebody else.
+    /// It has ended like this, or waits for something else.
     Over(String),
 }
 
@@ -62,12 +62,12 @@ pub struct Open {
     pub description: String,
 }
 
-/// What the client lets a hook do.
+/// How often the client lets a hook refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Client {
     /// Refusals of this turn since a tool was used.
     pub in_a_row: u32,
-    /// After so many the client ends the turn by itself; none: never.
+    /// After so many refusals the client ends the turn by itself; `None` if it never does.
     pub cap: Option<u32>,
 }
 
@@ -81,25 +81,28 @@ pub enum Verdict {
 pub struct Refusal {
     /// What the model reads next.
     pub reason: String,
-    /// What the person sees.
+    /// What the user sees.
     pub message: String,
-    /// Most severe first.
+    /// The open findings, most severe first.
     pub open: Vec<String>,
-    /// It had said that it was done.
+    /// The session had declared completion.
     pub claimed: bool,
 }
 
-/// So many of what is open are named; the rest is counted.
+/// The most open findings that are named; the rest is counted.
 const NAMED: usize = 12;
 const DESCRIPTION: usize = 160;
 
 pub fn decide(standing: &Standing, answer: &str, client: Client) -> Verdict {
+    // The tags are read first, because several rules below need them.
     let said = Said::in_answer(answer);
     let claimed = standing.promise.as_ref().is_some_and(|promise| said.promises(promise));
     let free = |why: LetGo, detail: &str| Verdict::Free { why, detail: detail.into() };
+    // A run that has ended must never hold a session.
     if let Phase::Over(how) = &standing.run_is {
         return free(LetGo::Over, how);
     }
+    // A review is judged by its findings alone: what the session says about them does not count.
     let done = match standing.work {
         Work::Review => standing.open_count == 0 && standing.run_is == Phase::Session,
         Work::Loop => standing.open_count == 0 && claimed,
@@ -107,18 +110,21 @@ pub fn decide(standing: &Standing, answer: &str, client: Client) -> Verdict {
     if done {
         return free(LetGo::Complete, "");
     }
+    // An honest way out comes before the limits, so that it is recorded as such.
     if let Some(reason) = &said.blocked {
         return free(LetGo::Blocked, reason);
     }
     if let Some(reason) = &said.timed_out {
         return free(LetGo::TimedOut, reason);
     }
+    // The limit guarantees that every session can stop in the end.
     if standing.refusals >= standing.max_refusals {
         return free(LetGo::Refusals, &format!("{} of {}", standing.refusals, standing.max_refusals));
     }
     if standing.max_failures > 0 && standing.failures >= standing.max_failures {
         return free(LetGo::Failures, &format!("{} of {}", standing.failures, standing.max_failures));
     }
+    // The client would end the turn without a word; allowing the stop first keeps the reason.
     if client.cap.is_some_and(|cap| client.in_a_row + 1 >= cap) {
         let row = count(client.in_a_row, "refusal");
         return free(LetGo::ClientCap, &format!("{row} in a row and no tool was used"));
@@ -128,15 +134,17 @@ pub fn decide(standing: &Standing, answer: &str, client: Client) -> Verdict {
 
 fn refusal(standing: &Standing, claimed: bool) -> Refusal {
     let mut open = standing.open.clone();
+    // The ids break ties, so that the same findings always give the same text.
     open.sort_by_key(|open| (open.severity, open.id));
     let message = message(standing, &open, claimed);
     let prompt = standing.prompt.trim();
+    // The original prompt comes first: the model may have lost it when the client compacted its memory.
     let reason = if prompt.is_empty() { message.clone() } else { format!("{prompt}\n\n{message}") };
     let open = open.iter().map(|open| format!("{} {}", open.id, open.severity)).collect();
     Refusal { reason, message, open, claimed }
 }
 
-/// What every refusal with this number has in it: by it a refusal is found again in what a client wrote down.
+/// Returns a text that only the refusal with this number contains: it identifies the refusal in a client's transcript.
 pub fn refusal_mark(number: u32) -> String {
     format!("sent back {number} of")
 }
@@ -150,10 +158,12 @@ fn message(standing: &Standing, open: &[Open], claimed: bool) -> String {
     let number = standing.refusals + 1;
     let mark = refusal_mark(number);
     let mut text = format!("Tribunal {what}{name}: {mark} at most {}.", standing.max_refusals);
+    // The model must see that its claim was checked and is wrong.
     if claimed && standing.open_count > 0 {
         text.push_str(" You said that it is done, and it is not.");
     }
     match standing.work {
+        // While the run works itself, the session can only wait or resume it.
         Work::Review if standing.run_is == Phase::UnderWay => text.push_str(&format!(
             "\nReviewers are at work on it. Wait for them before you stop: tribunal log {} --follow",
             standing.run
@@ -171,6 +181,7 @@ fn message(standing: &Standing, open: &[Open], claimed: bool) -> String {
 
 fn still_open(standing: &Standing, open: &[Open]) -> String {
     let mut text = format!("\nStill open, most severe first ({}):", standing.open_count);
+    // A review whose findings are not known has only their number.
     if open.is_empty() {
         text = format!("\n{} still open.", count(standing.open_count, "finding"));
     }
@@ -202,6 +213,7 @@ fn way_out(standing: &Standing) -> String {
             "\nWhen it is done, and only if that is true, say exactly: <{tag}>{promise}</{tag}>"
         ));
     }
+    // The way out is always named, so that an honest model need not invent a promise.
     text.push_str(
         "\nIf only a person can go on, say so and you may stop: <review-blocked>REASON</review-blocked>",
     );
@@ -309,7 +321,7 @@ mod tests {
         );
     }
 
-    /// Whatever is said: it ends within the limit, and a review is never called complete with something open.
+    /// A session ends within the limit, and a review is never complete with open findings.
     #[test]
     fn every_session_is_let_go_in_the_end() {
         for answer in

@@ -1,12 +1,12 @@
-//! Words: how a text is cut into them, which of them carry meaning, and when two are forms of one.
+//! Words: which of them carry meaning, and when two are forms of one.
 //!
-//! English only, and no dictionary: endings, a list of small words, a list of words that turn a sentence round. What other
-//! languages need stays as written, so that they are compared word by word. Who compares what for which purpose is decided
-//! in [`crate::ground`] and [`crate::merge`].
+//! English only, and without a dictionary: endings, a list of stop words, a list of words that change the meaning of a
+//! sentence. Words of other languages stay as written, so that they are compared literally. [`crate::ground`] and
+//! [`crate::merge`] decide what is compared for which purpose.
 
 use alloc::string::{String, ToString};
 
-/// Words that say nothing about what a text is about.
+/// Words that say nothing about the topic of a text. Blanks on both sides make them searchable with [`is_in_list`].
 const SMALL: &str = " a about again also although an and another are as at be because been being both but by \
     could did do does doing done for from get gets had has have having he her here his how however i if in into is it \
     its itself just like made make makes many me might much my of off on one or other our out over own per rather s \
@@ -14,15 +14,16 @@ const SMALL: &str = " a about again also although an and another are as at be be
     though through thus to too under up us very via was we were what when where whether which while who whom whose why \
     will with would yet you your ";
 
-/// Words that turn a sentence round when they come, go or are exchanged.
+/// Words that change the meaning of a sentence when they are added, removed or replaced.
 const TELLING: &str = " above accept accepted after all allow allowed always any before below cannot decrease denied \
     deny disable disabled each enable enabled every except false first forbid forbidden increase last least less max \
     maximum may min minimum more most must neither never no none nor not off often on only optional or private public \
     rarely read reject rejected required shall should sometimes true under unless until without write ";
 
-/// A plain word: letters, with apostrophes or hyphens in the middle.
+/// Whether a token is a plain word: letters, with apostrophes or hyphens in the middle.
 pub fn is_plain(token: &str) -> bool {
     let mut chars = token.chars();
+    // The first character excludes tokens such as `-x` and `'quoted`.
     chars.next().is_some_and(char::is_alphabetic)
         && token.chars().all(|c| c.is_alphabetic() || c == '\'' || c == '-')
 }
@@ -31,7 +32,7 @@ pub fn is_small(word: &str) -> bool {
     listed(SMALL, word)
 }
 
-/// `not`, `never`, `don't`, …
+/// Whether the word is a negation: `not`, `never`, `don't`, …
 pub fn negates(word: &str) -> bool {
     let word = word.to_lowercase();
     word.ends_with("n't")
@@ -44,18 +45,20 @@ pub fn is_telling(word: &str) -> bool {
     negates(word) || listed(TELLING, word)
 }
 
-/// Whether a word stands in a list whose words have blanks on both sides.
+/// Whether a word is in a list whose words have blanks on both sides.
 pub fn listed(list: &str, word: &str) -> bool {
     let mut padded = String::with_capacity(word.len() + 2);
     padded.push(' ');
     padded.extend(word.chars().flat_map(char::to_lowercase));
     padded.push(' ');
+    // Padding makes a substring search match whole words only; an empty word would match anywhere.
     padded.len() > 2 && list.contains(padded.as_str())
 }
 
-/// One of the two says the opposite of the other: `known` and `unknown`, `stateful` and `stateless`.
+/// Whether one word is the opposite of the other: `known` and `unknown`, `stateful` and `stateless`.
 pub fn are_opposites(one: &str, other: &str) -> bool {
     let turned = |plain: &str, turned: &str| {
+        // A wrong hit only makes grounding stricter, so the list may be generous.
         let prefixes = ["un", "in", "im", "ir", "il", "dis", "non", "non-", "de", "mis", "a"];
         prefixes.iter().any(|prefix| turned.strip_prefix(prefix) == Some(plain))
             || plain.strip_suffix("ful").is_some_and(|stem| turned.strip_suffix("less") == Some(stem))
@@ -63,11 +66,12 @@ pub fn are_opposites(one: &str, other: &str) -> bool {
     turned(one, other) || turned(other, one)
 }
 
-/// The word without its usual endings: `deletes`, `deleted`, `deleting` and `deletion` are one.
+/// Strips the usual endings: `deletes`, `deleted`, `deleting` and `deletion` have one stem.
 pub fn stem(word: &str) -> String {
     let word = word.to_lowercase();
     let word = word.strip_suffix("'s").unwrap_or(&word);
     let Some(bare) = bare(word).filter(|bare| bare.chars().count() >= 3) else { return word.to_string() };
+    // `delete` and `delet|ed` must meet, so a final `e` goes as well; likewise `policy` and `polici|es`.
     let bare = bare.strip_suffix('e').unwrap_or(bare);
     match bare.strip_suffix('y') {
         Some(front) => alloc::format!("{front}i"),
@@ -75,15 +79,17 @@ pub fn stem(word: &str) -> String {
     }
 }
 
-/// Cuts one ending off; None when the word is too short or not English enough to have one.
+/// Strips one ending; `None` if the word is too short or not English enough to have one.
 fn bare(word: &str) -> Option<&str> {
     if !word.is_ascii() || word.len() < 4 {
         return None;
     }
     let long = |front: &&str| front.len() >= 3;
     if let Some(front) = word.strip_suffix("ies").filter(long) {
+        // `policies` keeps its `i`; `stem_word` turns the `y` of `policy` into one.
         return word.get(..front.len() + 1);
     }
+    // `process`, `status` and `analysis` end in an `s` without being plurals.
     let plural = |word: &&str| !word.ends_with("ss") && !word.ends_with("us") && !word.ends_with("is");
     let word = match word.strip_suffix('s').filter(|_| plural(&word)) {
         Some(front) => front.strip_suffix("e").filter(|f| hissing(f)).unwrap_or(front),
@@ -97,12 +103,12 @@ fn bare(word: &str) -> Option<&str> {
     Some(word)
 }
 
-/// `box|es`, `match|es`: the `e` belongs to the ending.
+/// Whether the `e` of a plural belongs to the ending, as in `box|es` and `match|es`.
 fn hissing(front: &str) -> bool {
     ["s", "x", "z", "ch", "sh"].iter().any(|end| front.ends_with(end))
 }
 
-/// `logg|ing` is `log`, but `call|ing` is `call`.
+/// Turns a doubled consonant into one: `logg|ing` is `log`, but `call|ing` is `call`.
 fn single(front: &str) -> &str {
     let bytes = front.as_bytes();
     match bytes {
@@ -111,15 +117,17 @@ fn single(front: &str) -> &str {
     }
 }
 
-/// Whether two words differ by one letter in the middle or at the end: a slip of the pen.
+/// Whether two words differ by one letter in the middle or at the end, as a typo does.
 pub fn is_slip(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    // In short words one letter usually makes another word.
     if short.len() < 4 || long.len() - short.len() > 1 || !short.is_ascii() || !long.is_ascii() {
         return false;
     }
     let (short, long) = (short.as_bytes(), long.as_bytes());
     let same = short.iter().zip(long).take_while(|(a, b)| a == b).count();
     let rest = if short.len() == long.len() { same + 1 } else { same };
+    // Behind the difference both words must be equal. A different first letter is no typo.
     same > 0 && short.get(rest..).unwrap_or_default() == long.get(same + 1..).unwrap_or_default()
 }
 

@@ -1,17 +1,17 @@
-//! What a person changed in a tracker.
+//! Parses what the user changed in a tracker.
 //!
-//! Every issue carries, in a comment, how it stood when it was written. So a change is seen against what the person saw, not
-//! against what has become of it since: an old copy saved late brings its own changes and takes none of ours back.
+//! Every issue has a comment with its state when it was written. So an edit is compared with what the user saw, not with the
+//! current state: an old copy that is saved late brings its own edits and reverts none of ours.
 //!
 //! | in the file | means |
 //! | --- | --- |
-//! | the box ticked, or unticked | fixed by a person; open again |
+//! | the box ticked, or unticked | fixed by the user; open again |
 //! | the severity replaced | that severity |
 //! | the status replaced by `open`, `dismissed: why`, `deferred: why`, `fixed` | that status |
 //! | lines added below an issue | a remark, for the next briefs |
-//! | a heading `### …` without a known id | a finding of the person's own |
+//! | a heading `### …` without a known id | a finding of the user |
 //!
-//! What fits none of these is named, and whoever writes the next version keeps this one beside it.
+//! Other edits are reported as not understood, and the next write keeps this version under another name.
 
 use alloc::{
     format,
@@ -27,15 +27,15 @@ use crate::{
     text::{cut, fold_line},
 };
 
-/// What was understood, and what was not.
+/// The edits that were understood, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
     pub requests: Vec<Request>,
-    /// In a line each, for people.
+    /// The edits that were not understood, one line each.
     pub strange: Vec<String>,
 }
 
-/// An issue as it stands in a file.
+/// An issue as it is written in the file.
 struct Block<'t> {
     line: usize,
     heading: &'t str,
@@ -54,6 +54,7 @@ pub fn read(text: &str) -> Edits {
         match (line.strip_prefix("### "), blocks.last_mut()) {
             (Some(heading), _) => blocks.push(Block { line: index + 1, heading, body: Vec::new() }),
             (None, Some(block)) => block.body.push(line),
+            // Empty lines between the marker and the first issue are ours.
             (None, None) if line.trim().is_empty() => {}
             (None, None) => edits.strange.push(format!("line {}: it belongs to no issue", index + 1)),
         }
@@ -63,20 +64,21 @@ pub fn read(text: &str) -> Edits {
     }
     let (above, below) = text.split_at(text.rfind(STAMP).unwrap_or(text.len()));
     let after = below.split_once("-->").map_or("", |(_, after)| after);
+    // Text outside the issues is generated, so an edit there would be lost with the next version.
     if stamped_with(text, "frame") != Some(frame(above).as_str()) || !after.trim().is_empty() {
         edits.strange.push(String::from("lines outside the issues were changed, or an issue was taken out"));
     }
     edits
 }
 
-/// The lines of the two markers, from 0.
+/// Returns the lines of the two markers, from 0.
 fn markers(text: &str) -> Option<(usize, usize)> {
     let start = text.lines().position(|line| line.trim_end() == START)?;
     let end = text.lines().position(|line| line.trim_end() == END)?;
     (start < end).then_some((start, end))
 }
 
-/// A hash of all that stands around the issues, and of which issues there are; people's own do not count.
+/// Hashes everything around the issues and the ids of the issues; issues that the user added do not count.
 pub(super) fn frame(text: &str) -> String {
     let (start, end) = markers(text).unwrap_or((usize::MAX, usize::MAX));
     let mut kept = String::new();
@@ -84,6 +86,7 @@ pub(super) fn frame(text: &str) -> String {
         if index <= start || index >= end {
             kept.push_str(line.trim_end());
             kept.push('\n');
+        // Of the issues only the ids count, so that an edited issue does not change the frame but a removed one does.
         } else if let Some(was) = line.trim().strip_prefix(WAS).and_then(|was| was.split(' ').next()) {
             kept.push_str(was);
             kept.push('\n');
@@ -92,7 +95,7 @@ pub(super) fn frame(text: &str) -> String {
     Hash::of(kept.as_bytes()).short().to_string()
 }
 
-/// A heading in its parts: `[x] F1 · high · dismissed: it is meant so`.
+/// The parts of a heading such as `[x] F1 · high · dismissed: it is meant so`.
 struct Heading<'t> {
     ticked: bool,
     id: Option<FindingId>,
@@ -105,6 +108,7 @@ fn heading(text: &str) -> Heading<'_> {
     let ticked = ["[x]", "[X]"].iter().any(|tick| text.starts_with(tick));
     let rest = text.strip_prefix(['[']).and_then(|rest| rest.split_once(']')).map_or(text, |(_, rest)| rest);
     let mut parts = rest.splitn(3, '·').map(str::trim);
+    // A heading without an id is an issue that the user added.
     let id = parts.next().and_then(|id| id.strip_prefix('F')?.parse().ok()).map(FindingId);
     let severity = parts.next();
     Heading { ticked, id, severity, status: parts.next().unwrap_or_default() }
@@ -114,6 +118,7 @@ fn issue(block: &Block<'_>, edits: &mut Edits) {
     let now = heading(block.heading);
     let ours = block.body.iter().any(|line| line.trim().starts_with(WAS));
     let Some(id) = now.id else {
+        // With a comment of ours it is an edited issue, without one a new issue.
         if ours {
             edits.strange.push(format!("line {}: the id of an issue is gone", block.line));
         } else {
@@ -122,11 +127,13 @@ fn issue(block: &Block<'_>, edits: &mut Edits) {
         return;
     };
     let was = block.body.iter().find_map(|line| line.trim().strip_prefix(WAS)?.strip_suffix(" -->"));
+    // Without the original state it cannot be told what was edited.
     let Some(was) = was.and_then(Was::parse).filter(|was| was.id == id) else {
         let line = block.line;
         edits.strange.push(format!("line {line}: the comment that says how {id} stood is gone or another's"));
         return;
     };
+    // Severity and status are independent: one edit may change both.
     match now.severity.and_then(Severity::parse) {
         Some(to) if to != was.severity => {
             edits.requests.push(was.amend(Change::Severity { to }));
@@ -143,11 +150,13 @@ fn issue(block: &Block<'_>, edits: &mut Edits) {
     remarks(block, id, &was, edits);
 }
 
-/// Words beat ticks: who writes `dismissed` has said more than who ticks.
+/// Returns the change of the status. Words win over ticks: `dismissed` says more than a tick.
 fn status(now: &Heading<'_>, was: &Was<'_>) -> Option<Change> {
+    // Only the box was changed.
     if now.status == was.status {
         return Some(if now.ticked { Change::Fixed } else { Change::Open });
     }
+    // The first word is the status, everything behind it the reason.
     let end = now.status.find(|c: char| !c.is_alphanumeric()).unwrap_or(now.status.len());
     let (word, why) = now.status.split_at(end);
     let reason = why.trim_matches(|c: char| c.is_whitespace() || ":,;-–()".contains(c)).to_string();
@@ -160,15 +169,15 @@ fn status(now: &Heading<'_>, was: &Was<'_>) -> Option<Change> {
     }
 }
 
-/// Lines that are not ours. If without them the rest is as it was written, all is understood.
+/// Reads lines that the user added. They are understood if the remaining lines are exactly what was written.
 fn remarks(block: &Block<'_>, id: FindingId, was: &Was<'_>, edits: &mut Edits) {
     if body_hash(block.body.iter().copied()) == was.body {
         return;
     }
     let lines: Vec<&str> = block.body.iter().copied().filter(|line| !line.trim().is_empty()).collect();
     let ours = |line: &str| (line.starts_with("- ") && line.contains(": ")) || line.trim().starts_with(WAS);
-    // One of the lines that do not look like ours is what the issue is about; the others are the person's, if without them
-    // all is as it was written. Else nobody knows which lines are a person's and which an agent's.
+    // One of the lines that do not look generated is the description; the others are the user's, if without them everything
+    // is as it was written. Otherwise it cannot be told which lines are the user's and which an agent's.
     let free: Vec<usize> = (0..lines.len()).filter(|at| !ours(lines[*at])).collect();
     let without =
         |about: usize| lines.iter().enumerate().filter(move |(at, line)| *at == about || ours(line));
@@ -188,6 +197,7 @@ fn remarks(block: &Block<'_>, id: FindingId, was: &Was<'_>, edits: &mut Edits) {
 
 fn add(block: &Block<'_>, edits: &mut Edits) {
     let mut parts = block.heading.split('·').skip(1).map(str::trim);
+    // The first part is the box and the word `new`; the severity follows.
     let said = parts.next();
     let severity = said.and_then(Severity::parse).unwrap_or(Severity::Medium);
     if let Some(said) = said.filter(|said| Severity::parse(said).is_none()) {
@@ -201,7 +211,7 @@ fn add(block: &Block<'_>, edits: &mut Edits) {
     let (quotes, text): (Vec<&str>, Vec<&str>) = body.partition(|line| line.starts_with("- Quote:"));
     let quote = quotes.first().map(|line| line.trim_start_matches("- Quote:").trim());
     let quote = quote.map(|quote| quote.trim_matches(['“', '”', '"'])).unwrap_or_default();
-    // The text is what it is about; else the heading itself, without its box, marks and severity.
+    // The text is the description; without one it is the heading without its box, marks and severity.
     let title = block.heading.trim_start_matches("[ ]").trim_start_matches("[x]");
     let title: Vec<&str> = title
         .split('·')
@@ -217,7 +227,7 @@ fn add(block: &Block<'_>, edits: &mut Edits) {
     edits.requests.push(Request::Add { severity, description, quote: quote.into() });
 }
 
-/// How an issue stood when it was written.
+/// The state of an issue when it was written.
 struct Was<'t> {
     id: FindingId,
     severity: Severity,
@@ -244,14 +254,15 @@ impl<'t> Was<'t> {
     }
 }
 
-/// The comment below an issue.
+/// Makes the comment below an issue.
 pub(super) fn was(id: FindingId, severity: Severity, status: &str, body: &str) -> String {
     format!("{WAS}{id} {severity} {} {status} -->", body_hash(body.lines()))
 }
 
-/// Of the lines that people read; empty ones and the comment itself do not count.
+/// Hashes the visible lines; empty ones and the comment itself do not count.
 fn body_hash<'l>(lines: impl Iterator<Item = &'l str>) -> String {
     let lines = lines.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(WAS));
     let text: Vec<&str> = lines.collect();
+    // Twelve digits keep the comment short and are enough to notice an edit.
     Hash::of(text.join("\n").as_bytes()).short().to_string()
 }

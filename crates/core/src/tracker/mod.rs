@@ -1,6 +1,6 @@
-//! The issue tracker: the court's record as a Markdown file that people read and keep.
+//! The issue tracker: the state of a review as a Markdown file that users read, edit and keep.
 //!
-//! Text only; writing it is an effect.
+//! This module only makes and parses text; writing the file is an effect.
 
 mod edits;
 
@@ -21,60 +21,63 @@ use crate::{
     text::fold_line,
 };
 
-/// The whole file. `rev` grows with every version.
+/// Renders the whole file without its last line. `rev` grows with every version.
 pub fn render(court: &Court, settings: &Settings, rev: u32, at: Stamp) -> String {
     let mut out = String::new();
     // Writing into a String cannot fail.
+    // See `write_tracker` for the layout; `parse_edits` relies on it.
     let _ = write(&mut out, court, settings, rev, at);
     out
 }
 
 const START: &str = "<!-- ISSUES_START -->";
 const END: &str = "<!-- ISSUES_END -->";
-/// Begins the comment that says how an issue stood when it was written.
+/// Begins the comment that records the state of an issue when it was written.
 const WAS: &str = "<!-- was: ";
 const HOW_TO_EDIT: &str = "Edit it as you like while a run works: tick a box, replace a severity or a status (open, \
                            dismissed: why, deferred: why),\nwrite remarks below an issue, or add one under a heading \
                            `### [ ] new · high` with its text and perhaps a line `- Quote: …`.";
 
-/// The text with its last line: what is written to disk.
+/// Adds the last line: the result is what is written to disk.
 pub fn stamped(mut text: String, run: &RunId) -> String {
     let stamp = stamp(&text, run.as_str());
     text.push_str(&stamp);
     text
 }
 
-/// How the first line begins; the subject follows.
+/// The beginning of the first line; the subject follows.
 pub const TITLE: &str = "# Issue tracker: ";
 
 const STAMP: &str = "<!-- tribunal: ";
 
-/// The last line: whose tracker it is, a hash of what stands around the issues and one of all above it.
+/// Makes the last line: the run of the tracker, a hash of everything around the issues, and one of everything above it.
 fn stamp(above: &str, run: &str) -> String {
     let content = Hash::of(above.as_bytes());
     if run.is_empty() {
-        // As the first builds had it.
+        // The first builds wrote the line without run and frame.
         return format!("{STAMP}content {} -->\n", content.short());
     }
     format!("{STAMP}run {run} frame {} content {} -->\n", edits::frame(above), content.short())
 }
 
-/// What follows a word in the last line.
+/// Returns the value behind a keyword in the last line.
 fn stamped_with<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+    // The last occurrence counts: text of agents above cannot forge it.
     let stamp = text.get(text.rfind(STAMP)? + STAMP.len()..)?;
     let mut words = stamp.split(' ');
     words.find(|known| *known == word)?;
     words.next()
 }
 
-/// The run that wrote a tracker, if its last line still says so.
+/// Returns the run that wrote a tracker, if its last line still says so.
 pub fn run(text: &str) -> Option<&str> {
     stamped_with(text, "run")
 }
 
-/// Whether this is a tracker as Tribunal wrote it, with nothing changed since.
+/// Whether the text is a tracker as Tribunal wrote it, without any change.
 pub fn is_untouched(text: &str) -> bool {
     match text.rfind(STAMP) {
+        // The line is computed anew from the text above it; any edit changes the hash.
         Some(at) => text[at..] == stamp(&text[..at], run(text).unwrap_or_default()),
         None => false,
     }
@@ -94,6 +97,7 @@ fn write(
     writeln!(out, "Section: {}", one_line(settings.subject.section().unwrap_or("all")))?;
     writeln!(out, "Confidence: {}", confidence(court))?;
     writeln!(out, "Round: {} · rev {rev}\n", court.round)?;
+    // The user should see what the review does not cover.
     if let Some(change) = settings.subject.change().filter(|change| !change.left_out.is_empty()) {
         writeln!(out, "Also changed, and not reviewed:\n")?;
         for left_out in &change.left_out {
@@ -103,6 +107,7 @@ fn write(
     }
     summary(out, &counts)?;
     writeln!(out, "## Issues\n\n{HOW_TO_EDIT}\n\n{START}")?;
+    // All findings are listed, also dismissed ones: the user may disagree and reopen them.
     for finding in &court.findings {
         issue(out, finding, &court.said)?;
     }
@@ -114,7 +119,7 @@ fn write(
     writeln!(out, "<!-- FIXES_END -->")
 }
 
-/// `83 (validation 35/35, reviewers 15/25; …); for gates 78, medium`.
+/// Formats `83 (validation 35/35, reviewers 15/25; …); for gates 78, medium`.
 fn confidence(court: &Court) -> String {
     match &court.confidence {
         None => String::from("not calculated (no signal yet)"),
@@ -146,8 +151,10 @@ fn summary(out: &mut String, counts: &Counts) -> core::fmt::Result {
 
 fn issue(out: &mut String, finding: &Finding, said: &[Remark]) -> core::fmt::Result {
     let status = status(&finding.status);
+    // The body is rendered first, because the comment below it contains its hash.
     let mut told = String::new();
     body(&mut told, finding, said)?;
+    // A ticked box means fixed; `parse_edits` reads it the same way.
     let tick = if matches!(finding.status, Status::Fixed) { "x" } else { " " };
     writeln!(out, "### [{tick}] {} · {} · {status}\n\n{told}", finding.id, finding.severity)?;
     writeln!(out, "{}\n", edits::was(finding.id, finding.severity, &status, &told))
@@ -162,6 +169,7 @@ fn body(out: &mut String, finding: &Finding, said: &[Remark]) -> core::fmt::Resu
         writeln!(out, "- Place: {place}{section}{found}")?;
     }
     match &finding.evidence {
+        // Only findings of the user may lack a quote.
         Evidence::Quote { text } if text.is_empty() => {}
         Evidence::Quote { text } => writeln!(out, "- Quote: “{}”", one_line(text))?,
         Evidence::Absence { heading, terms } => {
@@ -187,14 +195,14 @@ fn body(out: &mut String, finding: &Finding, said: &[Remark]) -> core::fmt::Resu
     for remark in said.iter().filter(|remark| remark.about == Some(finding.id)) {
         writeln!(out, "- Remark: {}", one_line(&remark.text))?;
     }
-    // Said once, where it is the last thing, too.
+    // The challenge is not repeated if it is also the last note.
     if challenged != Some(finding.last_note()) {
         writeln!(out, "- Last: {}", one_line(finding.last_note()))?;
     }
     Ok(())
 }
 
-/// `dismissed (ungrounded)`.
+/// Formats a status such as `dismissed (ungrounded)`.
 pub fn status(status: &Status) -> String {
     match status {
         Status::Dismissed { why } => format!("dismissed ({why})"),
@@ -204,13 +212,13 @@ pub fn status(status: &Status) -> String {
     }
 }
 
-/// The same at the beginning of a line, where it must not become a heading or a list either.
+/// Escapes a paragraph: at the beginning of a line the text must not become a heading or a list either.
 fn paragraph(text: &str) -> String {
     let text = one_line(text);
     if text.starts_with(['#', '-', '*', '+', '>', '|', '`', '~', '=']) { format!("\\{text}") } else { text }
 }
 
-/// Untrusted text must not be able to end a list item or forge a marker.
+/// Escapes untrusted text, which must not end a list item or forge a marker.
 fn one_line(text: &str) -> String {
     fold_line(text).replace("<!--", "<!- -")
 }

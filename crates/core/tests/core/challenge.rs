@@ -1,4 +1,4 @@
-//! The challenge within a review: who is disputed by whom, and what becomes of it.
+//! The challenge stage of a review: which findings are challenged, by which agents, and what follows from the verdicts.
 
 use tribunal_core::{
     brief::{Content, Holds, Raised, Ruling, Said, Task},
@@ -33,7 +33,7 @@ fn repaired() -> String {
     flawed_text(1).replace("flaw 1", "repaired")
 }
 
-/// One reviewer raises flaw 1 with this severity; if a fixer gets it, it is repaired, and round 2 has nothing to say.
+/// One reviewer raises flaw 1 with this severity. If a fixer gets the finding, it repairs it, and round 2 raises nothing.
 fn one(severity: Severity) -> ScriptedWorld {
     ScriptedWorld::default()
         .on("round-1/freeze", frozen(&flawed_text(1)))
@@ -49,6 +49,7 @@ fn one(severity: Severity) -> ScriptedWorld {
         .on("end/look", frozen(&flawed_text(1)))
 }
 
+/// Scripts one challenger per verdict; each rules on F1 in the first round.
 fn saying(world: ScriptedWorld, voices: &[Holds]) -> ScriptedWorld {
     voices.iter().enumerate().fold(world, |world, (index, holds)| {
         world.on(&format!("round-1/challenge/{}/1", index + 1), rulings(vec![(F1, *holds)]))
@@ -281,6 +282,7 @@ fn agent(name: &str, provider: &str) -> AgentSpec {
     AgentSpec { provider: provider.into(), ..AgentSpec::new(name, driver) }
 }
 
+/// Returns the agents of the panel and the agents of the challengers of a review in which only the party raises a finding.
 fn seated(agents: Vec<AgentSpec>) -> (Vec<String>, Vec<String>) {
     let world = ScriptedWorld::default()
         .on("round-1/freeze", frozen(&flawed_text(1)))
@@ -356,7 +358,7 @@ fn what_was_refuted_and_another_provider_raises_again_is_heard_again_once() {
     for round in 1..=3 {
         world = world.on(&format!("round-{round}/freeze"), frozen(&text));
     }
-    // The same seat, by another provider every round; a second finding keeps the review going.
+    // Another provider has the same seat in every round. A second finding keeps the review going.
     let world = world
         .on(
             "round-1/review/adversarial",
@@ -383,7 +385,7 @@ fn what_was_refuted_and_another_provider_raises_again_is_heard_again_once() {
 #[test]
 fn what_a_limit_kept_from_being_disputed_is_disputed_before_anybody_repairs_it() {
     let mut settings = alone();
-    // One answer takes 120: the panel may speak, challengers not any more.
+    // One answer costs 120 tokens: the panel is within the limit, the challengers are not.
     settings.limits.tokens = 100;
     let mut lived = live(settings, one(Severity::High));
     assert_eq!((lived.reason(), lived.challenges().len()), (Reason::Tokens, 0));

@@ -1,4 +1,5 @@
-//! Changes as subjects: where their evidence stands, what was there before, and what a landing in several files comes to.
+//! Changes as review subjects: where their evidence is found, what counts as pre-existing, and what a landing in several
+//! files fixes.
 
 use tribunal_core::{
     brief::{Raised, Said},
@@ -58,6 +59,7 @@ fn find(raised: &Raised) -> Result<Grounded, String> {
     Scene::of(&subject, DIFF, &files).ok_or("no scene")?.find(raised)
 }
 
+/// Returns the file and line of the evidence, and whether it is older than the change.
 fn seen(file: Option<&str>, evidence: Evidence, line: Option<u32>) -> (String, u32, bool) {
     let found = find(&claim(file, evidence, line)).unwrap_or_else(|why| panic!("{why}"));
     (found.place.file, found.place.line, found.pre_existing)
@@ -97,7 +99,7 @@ fn an_absence_may_name_a_file_or_the_whole_change() {
     assert_eq!(seen(None, absent("src/a.rs", "overflow"), None), ("src/a.rs".into(), 1, false));
     assert!(find(&claim(None, absent("src/a.rs", "limit"), None)).unwrap_err().contains("limit"));
     assert!(find(&claim(None, absent("", "overflow"), None)).is_ok());
-    // It stands in one of them.
+    // One of the files contains the term, so it is not absent.
     assert!(find(&claim(None, absent("", "limit"), None)).is_err());
 }
 
@@ -158,7 +160,7 @@ fn a_finding_is_fixed_by_a_change_in_its_own_file_and_not_by_one_elsewhere() {
     let notes = |id: u32| -> Vec<String> {
         view.findings[&FindingId(id)].history.iter().map(|step| step.note.clone()).collect()
     };
-    // The prose comes first in the order of places.
+    // Findings are numbered in the order of their places, and `docs/b.md` comes before `src/a.rs`.
     assert!(notes(1).iter().any(|note| note.contains("nothing near it was changed")), "{:?}", notes(1));
     assert!(!notes(2).iter().any(|note| note.contains("nothing near it was changed")), "{:?}", notes(2));
     assert_eq!(view.findings[&FindingId(3)].status, Status::Deferred { why: Deferral::PreExisting });
@@ -221,7 +223,7 @@ fn a_file_that_a_repair_made_is_under_review_from_then_on() {
             _ => None,
         })
         .collect();
-    // Round 1, round 2, the last look.
+    // The subject is frozen for round 1, for round 2 and for the last look.
     assert_eq!(frozen, [false, true, true]);
 }
 

@@ -1,4 +1,4 @@
-//! Confidence against its table in `docs/confidence.md`, and properties that no row shows.
+//! Checks confidence against the tables in `docs/confidence.md`, and checks properties that no row shows.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
@@ -12,14 +12,14 @@ use tribunal_core::{
 
 const PAGE: &str = include_str!("../../../../docs/confidence.md");
 
-/// The rows of the table whose header begins like this.
+/// Returns the rows of the table in the docs whose header starts with `header`.
 fn table(header: &str) -> Vec<Vec<&'static str>> {
     let lines = PAGE.lines().skip_while(|line| !line.starts_with(header));
     let rows = lines.skip(2).take_while(|line| line.starts_with('|'));
     rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
 }
 
-/// What any source may say.
+/// Reads the cells that every source may have; `parse_consulted` reads the others.
 fn signal<T>(cell: &str, said: impl Fn(&str) -> Option<Signal<T>>) -> Signal<T> {
     match cell {
         "-" => Signal::NotConsulted,
@@ -173,7 +173,7 @@ fn any_signal<T: Clone + std::fmt::Debug + 'static>(said: Vec<T>) -> impl Strate
     ]
 }
 
-// From the best to the worst.
+// Each list goes from the best value to the worst.
 const VALIDATIONS: [Validation; 6] = [
     Validation::Pass,
     Validation::Errors(0),
@@ -208,7 +208,7 @@ fn is_conflict(confidence: &Confidence) -> bool {
     matches!(confidence.edge, Some(Edge::NoConsensus | Edge::KnownFix | Edge::Disagreement))
 }
 
-/// The same signals with one source's words exchanged, from the best to the worst.
+/// Returns the same signals with each value of one source, from the best to the worst.
 fn ranked(signals: &Signals, source: Source) -> Vec<Signals> {
     let with = |change: &dyn Fn(&mut Signals)| {
         let mut changed = signals.clone();
@@ -253,7 +253,7 @@ proptest! {
         let mut last = u32::MAX;
         for signals in ranked(&signals, Source::ALL[at]) {
             let found = calculate(&signals, tier(0)).unwrap();
-            // What a conflict makes of the score has rules of its own.
+            // A conflict between sources caps the score by rules of its own.
             if !is_conflict(&found) {
                 prop_assert!(found.score <= last, "{} after {last}: {signals:?}", found.score);
                 last = found.score;

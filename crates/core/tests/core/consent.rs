@@ -1,4 +1,5 @@
-//! What needs a person's yes: patches under `approve: each`, files that changed past the copies, conflicts met twice.
+//! What needs the user's approval: patches under `approve: each`, files that changed outside the workspaces, and repeated
+//! conflicts.
 
 use tribunal_core::{
     brief::Said,
@@ -77,7 +78,7 @@ fn a_rejected_patch_goes_back_to_a_fixer_with_what_was_said() {
     trial.review();
     trial.world = core::mem::take(&mut trial.world).once("wait", says("reject"));
     let (ending, view) = trial.review();
-    // The next fixer's patch waits in its turn.
+    // The patch of the next fixer waits for approval, too.
     assert_eq!(ending, Ending::new(Reason::Blocked, "1 patch is to be approved"));
     assert_eq!(view.findings[&F1].status, Status::Blocked { decision: DecisionId::new("D2") });
     let rejected = |note: &str| note.starts_with("a person rejected its patch");
@@ -103,6 +104,7 @@ fn the_second_conflict_about_a_finding_is_a_decision_with_both_sides() {
     assert!(asked.question.contains("mine") && asked.question.contains("the fixer's"), "{}", asked.question);
 }
 
+/// Adds a file that changed outside the workspaces to an agent's answer.
 fn strays(reply: Reply) -> Reply {
     match reply {
         Reply::Ask(AskOutcome::Answered(mut answer)) => {

@@ -1,4 +1,4 @@
-//! Grounding, read as its rules: what is found, where, how, and what is never believed.
+//! The rules of grounding: which quotes and absences are found, where and how, and which are never accepted.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ fn absent(heading: &str, terms: &[&str]) -> Result<Grounded, String> {
     find_in(None, Evidence::Absence { heading: heading.into(), terms }, None)
 }
 
-/// Line, last line, heading and how.
+/// Returns the first line, the last line, the heading and the match method.
 fn seen(found: &Grounded) -> (u32, u32, &str, Option<How>) {
     let place = &found.place;
     (place.line, place.end_line, &place.section, found.found.map(|found| found.how))
@@ -113,7 +113,7 @@ fn a_shortened_quote_stands_in_parts() {
         assert_eq!((found.place.line, found.found.map(|found| found.how)), (5, parts), "{quote}");
     }
     for quote in [
-        // The wrong order, too far away, too little, and the other way round.
+        // These have the wrong order, a part that is missing, too few words, and a meaning that the gap turns around.
         "then it is archived … The shop shall keep",
         "Users can ask … never written",
         "The … is",
@@ -220,7 +220,7 @@ fn an_absence_is_refuted_by_any_of_its_terms_subsections_and_all() {
 
 #[test]
 fn a_large_subject_is_gone_over_once_a_quote() {
-    // Texts that are hard for a careless search: all alike, and almost matching everywhere.
+    // These texts are hard for a careless search: they are all alike and almost match everywhere.
     let line = "the same words again and again and again until it ends ";
     let mut text = line.repeat(9_000);
     text.push_str(&"aaaaaaaaab ".repeat(20_000));
@@ -241,7 +241,7 @@ fn a_large_subject_is_gone_over_once_a_quote() {
 }
 
 proptest! {
-    /// Whatever of a text is quoted, however it is reflowed, it is found.
+    /// Any part of a text is found when it is quoted, however it is reflowed.
     #[test]
     fn every_reflowed_part_of_a_text_is_found(
         lines in prop::collection::vec((0_usize..6, prop::collection::vec(0_usize..8, 0..6)), 1..8),

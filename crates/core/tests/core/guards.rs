@@ -1,4 +1,5 @@
-//! What keeps a review from running on: circles, ladders, targets, and what the next try is told.
+//! What keeps a review from running without progress: repeated outputs, stronger agents, confidence targets, and the context
+//! of the next attempt.
 
 use tribunal_core::{
     brief::{Said, Task},
@@ -32,7 +33,7 @@ fn agent(name: &str, stronger: Option<&str>) -> AgentSpec {
     AgentSpec { stronger: stronger.map(AgentName::new), ..AgentSpec::new(name, driver) }
 }
 
-/// A fixer's answer that leaves everything as it is; so many thousandths of it were said before.
+/// Returns a fixer's answer that changes nothing; `repeats` is its similarity to an earlier output in thousandths.
 fn in_vain(output: &str, repeats: Option<u16>) -> Reply {
     let mut reply = fixes(vec![(F1, Said::Fixed)], false);
     if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
@@ -107,7 +108,7 @@ fn circles_are_counted_in_the_metrics() {
 
 #[test]
 fn the_same_words_about_other_findings_are_no_circle() {
-    // Two hands a wave, one after the other, answered in the same words: each is a first try.
+    // Two fixers work one after the other and give the same answer. For each finding this is a first attempt.
     let mut settings = alone();
     settings.tasks.max_concurrent_fixers = 1;
     settings.tasks.max_issues_per_agent = 1;
@@ -163,7 +164,7 @@ fn honest_steps_that_look_alike_are_no_circle_because_something_moved() {
     let world = ScriptedWorld::default()
         .on("round-1/freeze", frozen(&both))
         .on("round-1/review/adversarial", findings(vec![raised(1, Severity::High), raised(2, Severity::Low)]))
-        // One fixer holds both; it repairs one at a time and reports each in the same words.
+        // One fixer holds both findings. It repairs one at a time and reports each in the same words.
         .on("round-1/fix-1/fix/1", says(1, "step 3 of 20", None))
         .on("round-1/fix-1/fix/1/land", land(&half, 5))
         .on("round-1/fix-2/fix/1", says(2, "step 4 of 20", Some(960)))
@@ -205,7 +206,7 @@ fn a_second_try_goes_to_somebody_else_where_the_first_has_failed_before() {
     let settings = Settings { agents: vec![agent("a", None), agent("b", None)], ..alone() };
     let world = ScriptedWorld::default()
         .on("round-1/freeze", frozen(&flawed_text(1)))
-        // Twice in vain: nobody was heard, so the round is held again.
+        // Both attempts fail, so no reviewer was heard and the round is repeated.
         .once("round-1/review/adversarial", fails())
         .once("round-1/review/adversarial/again", fails())
         .on("round-1/review/adversarial", findings(vec![]))
@@ -219,7 +220,7 @@ fn a_second_try_goes_to_somebody_else_where_the_first_has_failed_before() {
 #[test]
 fn what_is_used_up_is_used_up_before_a_second_try_too() {
     let mut settings = alone();
-    // An answer takes 120.
+    // One answer costs 120 tokens.
     settings.limits.tokens = 100;
     let world = ScriptedWorld::default()
         .on("round-1/freeze", frozen(&flawed_text(1)))
@@ -246,7 +247,7 @@ fn a_target_for_confidence_holds_the_run_until_a_person_accepts_less() {
         let (_, _, mut trial) = live(settings(), world(()));
         let answer = Answer { choice: choice.into(), note: String::new() };
         let request = Request::Answer { decision: DecisionId::new("D1"), answer };
-        // Said once; later waits find nothing.
+        // The user answers once; later waits find no answer.
         trial.world =
             std::mem::take(&mut trial.world).once("wait", Reply::Wait(Requests { requests: vec![request] }));
         let (Life::Done(ending) | Life::Parked(ending)) = trial.live(workflow, None) else {

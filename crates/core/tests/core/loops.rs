@@ -1,13 +1,14 @@
-//! Whether an agent says the same again: near and far, in order and out of it, short and very long.
+//! Whether two outputs of an agent are the same: close and distant texts, reordered texts, short and very long ones.
 
 use proptest::prelude::*;
 use tribunal_core::loops::{SIMILAR, Sameness, normalised, similar_outputs};
 
-/// A text of `words` words in lines of ten; no word occurs twice.
+/// Returns `word_count` words, none of which occurs twice.
 fn text(words: usize) -> Vec<String> {
     (0..words).map(|number| format!("word-{}-of{}", number, number * 7 % 13)).collect()
 }
 
+/// Joins words into lines of ten.
 fn lines(words: &[String]) -> String {
     words.chunks(10).map(|line| line.join(" ")).collect::<Vec<_>>().join("\n")
 }
@@ -42,7 +43,7 @@ fn a_tenth_of_the_words_is_the_border() {
     let one = text(1000);
     for (changed, repeats) in [(50, true), (99, true), (101, false), (300, false)] {
         let mut other = one.clone();
-        // Spread evenly, so that hardly a line stays as it was.
+        // The changes are spread evenly, so that hardly any line stays the same.
         for index in 0..changed {
             other[index * (1000 / changed)] = format!("changed{index}x");
         }
@@ -68,7 +69,7 @@ fn different_answers_are_different() {
     assert!(!similar_outputs(one, other).repeats());
 }
 
-/// A megabyte of whatever is worst: few different lines, few different words, no line breaks, everything shuffled.
+/// A megabyte of the hardest input is compared: few different lines, few different words, no line breaks, reversed order.
 #[test]
 fn a_megabyte_of_anything_has_an_answer() {
     let repeated = "the same line again and again\n".repeat(35_000);
@@ -88,7 +89,7 @@ fn a_megabyte_of_anything_has_an_answer() {
     assert!(!similar_outputs(&lines(&text(80_000)), &lines(&shuffled)).repeats(), "order counts");
 }
 
-/// The textbook measure, in quadratic time.
+/// Computes the similarity by the longest common subsequence, in quadratic time.
 fn exact(one: &[String], other: &[String]) -> u16 {
     let mut table = vec![vec![0_usize; other.len() + 1]; one.len() + 1];
     for (i, a) in one.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Rules and workflows over hosts without a world, one module a subject.
+//! Rules and workflows over simulated hosts, one module per subject.
 //!
-//! One binary for all of them: every further one would be linked against everything again.
+//! All of them are in one binary, because each further binary would have to be linked against everything again.
 
 mod challenge;
 mod change;

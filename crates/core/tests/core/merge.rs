@@ -1,4 +1,4 @@
-//! Merging: a table of pairs that a person has judged, and what must hold for all answers.
+//! Merging of claims: a table of pairs that a human has judged, and properties that hold for all answers.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ fn absence(heading: &str, terms: &[&str], description: &str) -> Raised {
     Raised { evidence: Evidence::Absence { heading: heading.into(), terms }, ..claim("", description) }
 }
 
-/// Both roles answer on the same text.
+/// Merges the answers that two roles give on the same text.
 fn merged(text: &str, first: Vec<Raised>, second: Vec<Raised>) -> Vec<Finding> {
     let ground = Ground::new("a.md", text, None).unwrap();
     let mut findings = vec![];
@@ -62,9 +62,9 @@ fn verdict(text: &str, one: Raised, other: Raised) -> Are {
     }
 }
 
-/// The line under review, what two reviewers say about it, and what a person says about that.
+/// The line under review, the claims of two reviewers about it, and the verdict of a human on whether they are the same.
 const PAIRS: &[(&str, &str, &str, Are)] = &[
-    // A product requirements document.
+    // Claims about a product requirements document.
     (
         FAST,
         "“Quickly” is not measurable; no response time target is given",
@@ -215,7 +215,7 @@ const PAIRS: &[(&str, &str, &str, Are)] = &[
         "The acceptance criterion is not testable: “friendly” is subjective",
         Two,
     ),
-    // An architecture.
+    // Claims about an architecture.
     (KAFKA, "No schema or versioning of events", "No authentication between services is described", Two),
     (
         KAFKA,
@@ -248,7 +248,7 @@ const PAIRS: &[(&str, &str, &str, Are)] = &[
         "The session timeout conflicts with the Security section, which says 15 minutes",
         One,
     ),
-    // Code.
+    // Claims about code.
     (
         UNWRAP,
         "unwrap() panics when the user does not exist",
@@ -322,7 +322,7 @@ const PAIRS: &[(&str, &str, &str, Are)] = &[
         "The write is not atomic: a crash leaves a truncated file",
         Two,
     ),
-    // Written after the rule was made, to see how it fares.
+    // These pairs were added after the rule was written, to test it on pairs it was not tuned for.
     (
         NIGHTLY,
         "What happens if the nightly job fails is not described",
@@ -392,8 +392,8 @@ const SQL: &str = "query = \"SELECT * FROM users WHERE name = '\" + name + \"'\"
 const NULL: &str = "if (retries > MAX_RETRIES) return null;";
 const WRITE: &str = "std::fs::write(path, data)?;";
 
-/// Where the rule sees less than a person, and what it says. Words alone do not tell that "how long it is kept" is
-/// "retention"; a hint too many or a finding twice is the price, a finding lost is not.
+/// The pairs that the rule judges differently from a human, with its verdict. Words alone do not show that "how long it is
+/// kept" means "retention". A superfluous hint or a duplicate finding is acceptable, a lost finding is not.
 const MISSES: &[(&str, &str, Are)] = &[
     (
         "No retention period is defined for user data",
@@ -429,7 +429,7 @@ fn pairs_are_judged_as_a_person_judges_them_but_for_these_misses() {
     let mut misses = vec![];
     for (text, one, other, expected) in PAIRS {
         let found = verdict(text, claim(text, one), claim(text, other));
-        // Who is compared with whom must not matter.
+        // The order of the two claims must not matter.
         assert_eq!(verdict(text, claim(text, other), claim(text, one)), found, "{one} / {other}");
         if found != *expected {
             misses.push((*one, *other, found));
@@ -519,7 +519,8 @@ fn claims_of_one_answer_are_never_one() {
     assert_eq!(findings[1].maybe_same_as, None, "its reviewer told them apart");
 }
 
-/// What became of `other` when `one` is known and has this status.
+/// Merges the second claim of the first pair into a finding that has this status. Returns the number of findings and the hint
+/// of the last one.
 fn again(status: Status, category: &str) -> (usize, Option<FindingId>) {
     let (text, one, other, _) = PAIRS[0];
     let mut findings = merged(text, vec![claim(text, one)], vec![]);
@@ -558,7 +559,8 @@ fn what_stands_away_from_a_change_is_deferred_as_pre_existing() {
     assert_eq!(findings[1].last_note(), "it stands away from the changed lines");
 }
 
-/// One to four claims about the lines of [`PAIRS`], some invented, in words that resemble each other.
+/// Up to eight claims about the lines of [`JUDGED_PAIRS`]. Some quotes are invented, and many descriptions resemble each
+/// other.
 fn claims() -> impl Strategy<Value = Vec<Raised>> {
     let one = (0..PAIRS.len(), any::<bool>(), 0_u8..8, prop::sample::select(Severity::ALL.to_vec()));
     let claim = one.prop_map(|(index, first, way, severity)| {
@@ -646,7 +648,7 @@ proptest! {
         line in 1_u32..90,
         extra in 0_u32..4,
     ) {
-        // Hunks with at least a line between them, and the patch that takes them back.
+        // Builds hunks with at least one line between them, and the patch that reverts them.
         let (mut hunks, mut back, mut at, mut grown) = (vec![], vec![], 0_u32, 0_i64);
         for (gap, old_len, new_len) in cuts {
             let old_start = at + gap;

@@ -1,4 +1,4 @@
-//! Failures that other tools met in the field, as far as they concern reviews: each is a scenario that must not happen here.
+//! Failures of reviews that are known from other tools. Each test is a scenario that must not happen here.
 
 use tribunal_core::{
     brief::{Content, Said},
@@ -30,7 +30,7 @@ fn raises_one() -> ScriptedWorld {
         .on("round-1/review/adversarial", findings(vec![raised(1, Severity::High)]))
 }
 
-/// An answer that has words but no list.
+/// Returns an answer that has text but no list of findings.
 fn prose() -> Reply {
     let mut reply = findings(vec![]);
     if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
@@ -39,11 +39,11 @@ fn prose() -> Reply {
     reply
 }
 
-// Completion.
+// Tests of completion.
 
 #[test]
 fn a_promise_is_a_claim_and_open_findings_stay_open() {
-    // The fixer says that everything is done, in so many words, and has changed nothing.
+    // The fixer claims that everything is done and has changed nothing.
     let mut settings = alone();
     settings.limits.fix_iterations = 2;
     let world = raises_one()
@@ -87,7 +87,7 @@ fn half_a_panel_is_no_dry_pass() {
     assert_eq!(ending.reason, Reason::Rounds, "{ending:?}");
 }
 
-// Loop control.
+// Tests of loop control.
 
 #[test]
 fn reviewers_who_can_always_find_something_small_do_not_keep_a_review_going() {
@@ -107,7 +107,7 @@ fn reviewers_who_can_always_find_something_small_do_not_keep_a_review_going() {
 
 #[test]
 fn reviewers_who_always_find_something_grave_come_to_the_last_round_and_the_rest_is_listed() {
-    // Every round finds a new flaw, every fix lands: it ends at the last round, not when nobody finds anything.
+    // Every round finds a new flaw and every fix lands. The run must end at the round limit, because the findings never end.
     let mut text = flawed_text(9);
     let mut world = ScriptedWorld::default();
     for round in 1..=3_usize {
@@ -149,7 +149,7 @@ fn a_panel_that_asks_for_one_more_look_at_itself_gets_it_once() {
 
 #[test]
 fn backoff_starts_anew_after_a_success() {
-    // Three fixers fail, one after the other, then one answers, then one fails again.
+    // Three fixers fail one after the other, then one answers, then one fails again.
     let mut settings = alone();
     settings.tasks.retry_after_ms = 1;
     settings.limits.fix_iterations = 5;
@@ -199,7 +199,7 @@ fn an_environment_that_is_broken_charges_no_attempt() {
     let (ending, view, mut trial) = live(alone(), world);
     assert_eq!(ending.reason, Reason::Environment);
     assert_eq!(view.findings[&F1].status, Status::Open);
-    // Mended and resumed: the same iteration is held, all three are still there.
+    // The environment is repaired and the run resumed: it repeats the same iteration, and all three iterations are left.
     trial.world.resumes = true;
     let vain = || fixes(vec![(F1, Said::Fixed)], false);
     let mut world = std::mem::take(&mut trial.world);

@@ -1,5 +1,5 @@
-//! The replay rule: a workflow that reacts to who finishes first, killed at every write, never asks for anything else than
-//! was recorded.
+//! The replay rule: a workflow that depends on which effect finishes first is killed at every write, and its replay never
+//! asks for anything but what was recorded.
 
 use std::{future::Future, pin::Pin};
 
@@ -19,7 +19,7 @@ use tribunal_testkit::{
 
 const JOBS: u64 = 9;
 
-/// Two slots; what a slot does next depends on the order in which jobs ended so far.
+/// Runs jobs in two slots. What a slot does next depends on the order in which the jobs have finished so far.
 async fn two_slots(host: &dyn Host, from: Option<serde_json::Value>) -> Result<u64, Parked> {
     let (mut next, mut story): (u64, u64) = match from {
         Some(state) => serde_json::from_value(state).unwrap_or_default(),
@@ -45,7 +45,7 @@ async fn two_slots(host: &dyn Host, from: Option<serde_json::Value>) -> Result<u
 
 async fn job(host: &dyn Host, number: u64, story: u64) -> Result<u64, Parked> {
     host.perform(Key::new(format!("job-{number}")), Sleep { ms: story % 1000 }).await?;
-    // A second step, so that the slots interleave.
+    // The second step makes the slots interleave.
     let ms = host.now().awake_ms % 7;
     host.perform(Key::new(format!("job-{number}/rest")), Sleep { ms }).await?;
     Ok(number)
@@ -125,14 +125,14 @@ fn a_parked_run_drains_what_runs_and_goes_on_where_it_stopped() {
         assert_eq!(run.live(workflow, None), Life::Parked(Ending::plain(Reason::Stopped)));
         let end = run.live(workflow, None);
         assert!(matches!(end, Life::Done(_)), "seed {seed}: {end:?}");
-        // And once more from the very beginning of that journal: what was drained replays like everything else.
+        // Effects that were drained while parking replay like all others, so another start from the same journal works, too.
         let end = run.live(workflow, None);
         assert!(matches!(end, Life::Done(_)), "seed {seed}, again: {end:?}");
     }
 }
 
-/// The negative of the rule: were replies delivered in another order, the workflow would ask for other things, and the
-/// desk says so instead of going on.
+/// Reordered replies must not be replayed: the workflow would ask for other effects, and the replayer reports a divergence
+/// instead of going on.
 #[test]
 fn a_journal_in_another_order_is_refused() {
     let mut refused = 0;
@@ -152,6 +152,7 @@ fn a_journal_in_another_order_is_refused() {
     assert!(refused > 10, "only {refused} of 40 were refused");
 }
 
+/// A workflow that takes no saved state.
 type Fresh = for<'a> fn(&'a dyn Host) -> Pin<Box<dyn Future<Output = Result<u64, Parked>> + 'a>>;
 
 fn first_turn(entries: Vec<Entry>, workflow: Fresh) -> Turn<Result<u64, Parked>> {
@@ -233,11 +234,11 @@ fn a_change_holds_from_the_first_stretch_that_reaches_it() {
             Ok(u64::from(patched))
         })
     }
-    // A new run has the change, also when it is killed on the way.
+    // A new run has the change, even if it is killed and resumed.
     let mut run = trial(1);
     assert_eq!(run.live(new, Some(3)), Life::Killed);
     assert_eq!(run.live(new, None), Life::Done(1));
-    // A run that an older build had begun goes on without it.
+    // A run that an older build has started goes on without the change.
     let mut run = trial(1);
     assert_eq!(run.live(old, Some(2)), Life::Killed);
     assert_eq!(run.live(new, None), Life::Done(0));
@@ -264,7 +265,7 @@ fn a_reply_of_another_kind_is_a_divergence_and_never_reaches_the_workflow() {
     let life = trial.live(sleeper, None);
     let Life::Diverged(Divergence::WrongReply { key, asked, replied }) = life else { panic!("{life:?}") };
     assert_eq!((key.as_str(), asked, replied), ("nap", EffectKind::Sleep, EffectKind::Freeze));
-    // It was recorded, so a resumed run says the same.
+    // The wrong reply was recorded, so a resumed run diverges in the same way.
     let life = trial.live(sleeper, None);
     assert!(matches!(life, Life::Diverged(Divergence::WrongReply { .. })), "{life:?}");
 }

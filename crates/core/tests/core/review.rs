@@ -1,4 +1,4 @@
-//! The review workflow over hosts without a world: what it asks for, how it ends, and that it always does.
+//! The review workflow over simulated hosts: which effects it asks for, how it ends, and that it always ends.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use tribunal_testkit::{
 const F1: FindingId = FindingId(1);
 const F2: FindingId = FindingId(2);
 
-/// A panel of one, so that scripts stay short.
+/// Returns settings with one reviewer, so that the scripts stay short.
 fn small() -> Settings {
     Settings { level: Some(tribunal_core::level::Level::Minimal), ..samples::settings() }
 }
@@ -38,7 +38,7 @@ fn one_iteration() -> Settings {
     settings
 }
 
-/// Round 1 finds flaw 1; the text then has it repaired; round 2 is dry.
+/// Round 1 raises flaw 1, the fix repairs it, and round 2 is dry.
 fn happy() -> ScriptedWorld {
     let repaired = flawed_text(1).replace("flaw 1", "repaired");
     ScriptedWorld::default()
@@ -213,7 +213,7 @@ fn a_fixer_cannot_freeze_a_severity_by_the_words_it_says_blocked_with() {
                 landed(&repaired, vec![Hunk { old_start: 9, old_len: 1, new_len: 1 }]),
             )
             .on("round-2/freeze", frozen(&repaired))
-            // The next reviewer sees how bad it is.
+            // The next reviewer rates the flaw as critical; the severity must follow.
             .on("round-2/review/adversarial", findings(vec![raised(1, Severity::Critical)]));
         let (_, view, _) = live(small(), world);
         assert_eq!(view.findings[&F1].severity, Severity::Critical, "frozen by a fixer who said: {words}");
@@ -222,7 +222,7 @@ fn a_fixer_cannot_freeze_a_severity_by_the_words_it_says_blocked_with() {
 
 #[test]
 fn a_fix_after_a_dry_pass_is_reviewed_again() {
-    // Only a low finding: the pass is dry, but its fix changes the text.
+    // The pass is dry because the finding is low, but its fix changes the text.
     let world = happy().on("round-1/review/adversarial", findings(vec![raised(1, Severity::Low)]));
     let (life, view, _) = live(small(), world);
     assert_eq!((reason(&life), view.rounds), (Reason::GoalMet, 2));
@@ -318,7 +318,7 @@ fn a_retry_takes_an_acceptance_back() {
         .on("round-2/freeze", frozen(&both.replace("flaw 1", "repaired")))
         .on("round-2/review/adversarial", findings(vec![]))
         .on("end/look", frozen(&both.replace("flaw 1", "repaired")));
-    // The second answer takes the acceptance back: what it reopens is fixed and reviewed again.
+    // The second answer withdraws the acceptance: the reopened finding is fixed and reviewed again.
     assert_eq!(reason(&trial.live(workflow, None)), Reason::GoalMet);
     let view = RunView::of(&trial.journal);
     assert_eq!((view.counts().open, view.counts().fixed, view.counts().deferred), (0, 1, 1));
@@ -331,7 +331,7 @@ fn a_missing_check_stops_the_run_before_more_fixers_are_paid() {
     assert_eq!(reason(&life), Reason::Environment);
     let fixers = trial.world.performed.iter().filter(|key| key.ends_with("/fix/1")).count();
     assert_eq!(fixers, 1);
-    // Mended and resumed, the same iteration is held again.
+    // After the repair of the environment the resumed run repeats the same iteration.
     let repaired = flawed_text(1).replace("flaw 1", "repaired");
     trial.world.resumes = true;
     trial.world = std::mem::take(&mut trial.world).on(
@@ -346,6 +346,7 @@ fn the_environment_is_nobody_s_attempt() {
     let world = happy().on("round-1/review/adversarial", failed(FaultKind::NotInstalled));
     let (_, _, mut trial) = live(small(), world);
     trial.world.resumes = true;
+    // The run is resumed more often than failures are allowed, and no failure is counted.
     for _ in 0..7 {
         assert_eq!(reason(&trial.live(workflow, None)), Reason::Environment);
     }
@@ -474,7 +475,7 @@ fn a_used_up_budget_halts_the_run_and_more_lets_it_go_on() {
     assert_eq!(view.findings[&F1].status, Status::Deferred { why: Deferral::Person });
 }
 
-/// What must hold however the world behaves.
+/// Asserts what must hold for every behaviour of the world.
 fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) {
     let view = RunView::of(&trial.journal);
     let counts = Counts::of(view.findings.values());
@@ -482,7 +483,7 @@ fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) 
         Life::Done(ending) | Life::Parked(ending) => ending,
         other => panic!("seed {seed}: {other:?}"),
     };
-    // Whatever a reviewer raised is kept by a finding that names the reviewer, also where several were merged.
+    // Every claim of a reviewer is kept by a finding that names the reviewer, even if several claims were merged.
     if ending.reason != Reason::Environment {
         for ((round, role), shown) in recorded_claims(trial) {
             let raised = |f: &&Finding| {
@@ -498,7 +499,7 @@ fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) 
             );
         }
     }
-    // What the run would go on with is what people see.
+    // The findings in the last recorded state are those that the user sees.
     let court = trial.journal.iter().rev().find_map(|entry| match &entry.event {
         Event::Boundary { state, .. } => serde_json::from_value::<Court>(state.clone()).ok(),
         _ => None,
@@ -518,7 +519,7 @@ fn check_invariants(life: &Life<Ending>, trial: &Trial<RandomWorld>, seed: u64) 
     if trial.settings.tasks.writing.approve_each {
         nothing_landed_without_a_yes(trial, &view, seed);
     }
-    // Limits hold but for what was under way when they were reached.
+    // Limits hold, except for calls that were under way when the limit was reached.
     let (limits, spent) = (&trial.settings.limits, &view.spent);
     let grants =
         view.decisions.iter().filter(|d| d.answer.as_ref().is_some_and(|a| a.choice == "more")).count();
@@ -537,7 +538,8 @@ fn nothing_landed_without_a_yes(trial: &Trial<RandomWorld>, view: &RunView, seed
     assert!(landed.count() <= approved.count(), "seed {seed}: a patch landed without a person's yes");
 }
 
-/// The court takes its last pass for dry, and since then nothing landed and nobody called anything fixed.
+/// Returns whether the last pass was dry and the text has not changed since then: nothing landed, and the user marked nothing
+/// as fixed.
 fn last_look_was_dry(trial: &Trial<RandomWorld>) -> bool {
     let (mut dry, mut touched) = (false, false);
     for entry in &trial.journal {
@@ -548,7 +550,7 @@ fn last_look_was_dry(trial: &Trial<RandomWorld>) -> bool {
                 let Landed { hunks, files, .. } = landed;
                 touched |= !hunks.is_empty() || files.iter().any(|file| !file.hunks.is_empty());
             }
-            // What a fixer called fixed without changing anything leaves the text that was read.
+            // A fixer that claims a fix without a change leaves the reviewed text as it is.
             Event::FindingMoved { transition, .. } if transition.to == Status::Fixed => {
                 touched |= transition.cause.is_by_user();
             }
@@ -569,7 +571,7 @@ fn no_section_has_two_fixers_at_once(trial: &Trial<RandomWorld>, seed: u64) {
             let sections: BTreeSet<_> =
                 places.map(|place| place.map(|p| (p.file.clone(), p.section.clone()))).collect();
             for section in sections {
-                // What has no place could be anywhere.
+                // A finding without a place could be in any section, so its fixer must be the only one.
                 assert!(section.is_some() || hands.len() == 1, "seed {seed}: {hands:?}");
                 assert!(held.insert(section.clone()), "seed {seed}: {section:?} has two fixers: {hands:?}");
             }
@@ -577,7 +579,7 @@ fn no_section_has_two_fixers_at_once(trial: &Trial<RandomWorld>, seed: u64) {
     }
 }
 
-/// What each seat showed in its answers that were recorded, by round and role.
+/// Returns the evidence of all recorded answers, by round and role.
 fn recorded_claims(trial: &Trial<RandomWorld>) -> BTreeMap<(String, String), BTreeSet<String>> {
     let mut claims: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for entry in &trial.journal {
@@ -616,7 +618,7 @@ fn random_trial(seed: u64) -> Trial<RandomWorld> {
         settings.agents[0].stronger = Some(AgentName::new("strong"));
     }
     let mut trial = Trial::new(settings, RandomWorld::new(seed), seed);
-    // A door that changes what it has already changed is worse than any real one.
+    // This mask changes its own output again. No real masker does that, so replay must survive it.
     if seed.is_multiple_of(4) {
         trial.mask = |text| text.replace("secret", "secret*");
     }
@@ -629,7 +631,7 @@ fn every_run_ends_loses_nothing_and_never_says_resolved_with_something_open() {
     for seed in 0..2000 {
         let mut trial = random_trial(seed);
         let mut life = trial.live(workflow, None);
-        // People resume a few times; whoever never answers leaves it parked.
+        // The user resumes a few times; a run that gets no answer stays parked.
         for _ in 0..4 {
             check_invariants(&life, &trial, seed);
             if matches!(life, Life::Done(_)) {

@@ -77,7 +77,7 @@ proptest! {
         merge(&mut straight, (0..3).map(seat).collect(), &ground.clone().into(), Stamp::default());
         merge(&mut shuffled, order.into_iter().map(seat).collect(), &ground.clone().into(), Stamp::default());
         prop_assert_eq!(&straight, &shuffled);
-        // Nothing is lost: every claim's quote is kept, and what one reviewer raised as two things stays two.
+        // The quote of every claim is kept, and two claims of one reviewer stay two findings.
         for raised in answers.iter().flatten() {
             prop_assert!(straight.iter().any(|finding| finding.evidence == raised.evidence));
         }
@@ -113,7 +113,7 @@ proptest! {
         }
     }
 
-    /// The table in `review/next.rs`, row by row.
+    /// Restates the table in `review/next.rs` row by row.
     #[test]
     fn what_comes_next_is_what_the_table_says(
         state in (0_u32..5, 0_u32..5, 0_u32..3, 0_u32..3),
@@ -126,7 +126,7 @@ proptest! {
         settings.tier = Tier::new(if tier0 { 0 } else { 2 }).unwrap();
         let last_pass = Pass { dry, ..Pass::default() };
         settings.target_confidence = target;
-        // 78 for gates.
+        // This confidence counts 78 for gates.
         let confidence = Some(samples::confidence());
         let mut court = Court { round, iteration, last_pass, accepted, confidence, ..Court::default() };
         for id in 0..open {

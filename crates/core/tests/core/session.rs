@@ -1,4 +1,4 @@
-//! A review whose findings a session repairs, in the person's own files.
+//! Reviews whose findings a session repairs in the user's own files.
 
 use tribunal_core::{
     decision::{About, Answer},
@@ -24,7 +24,7 @@ fn in_session() -> Settings {
     settings
 }
 
-/// Two flaws are found; the session is resumed; from then on reviewers find nothing.
+/// Two flaws are found. After the session has been resumed, reviewers find nothing more.
 fn two_flaws() -> ScriptedWorld {
     let text = flawed_text(2);
     let mut world = ScriptedWorld::default();
@@ -112,7 +112,7 @@ fn what_the_checks_refuse_or_what_was_not_changed_stays_open() {
 
 #[test]
 fn sessions_have_as_many_tries_as_fixers() {
-    // Something was changed, but nothing that concerns a finding.
+    // The session changed something, but nothing near a finding.
     let beside = flawed_text(2).replace("# Plan", "# The plan");
     let mut world = two_flaws();
     for iteration in 1..=9 {
@@ -151,7 +151,7 @@ fn a_person_may_leave_it_to_fixers_or_accept_it() {
             Some(reason) => {
                 assert!(matches!(&life, Life::Done(ending) if ending.reason == reason), "{life:?}")
             }
-            // The script has no fixers: that one is asked for is all that counts.
+            // The script has no fixers; the test only needs to see that one was asked for.
             None => assert!(trial.world.performed.iter().any(|key| key == "round-1/fix-1/fix/1"), "{life:?}"),
         }
     }

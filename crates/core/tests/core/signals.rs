@@ -1,4 +1,4 @@
-//! What a review feeds into its confidence after every round, and where the result is kept.
+//! What a review feeds into its confidence after every round, and where the result is recorded.
 
 use tribunal_core::{
     brief::Said,
@@ -23,6 +23,7 @@ fn repaired() -> String {
     flawed_text(1).replace("flaw 1", "repaired")
 }
 
+/// Scripts the answers of the three seats in a round, for the first and the second attempt alike.
 fn seats(world: ScriptedWorld, round: u32, answers: [Reply; 3]) -> ScriptedWorld {
     SEATS.iter().zip(answers).fold(world, |world, (seat, answer)| {
         world
@@ -43,7 +44,7 @@ fn invented() -> Reply {
     findings(vec![raised(9, Severity::High)])
 }
 
-/// Round 1 answers like this; if flaw 1 was raised, it is repaired, and round 2 has nothing to say.
+/// Round 1 gives these answers. If flaw 1 was raised, a fixer repairs it, and round 2 raises nothing.
 fn world(first: [Reply; 3]) -> ScriptedWorld {
     let world = ScriptedWorld::default()
         .on("round-1/freeze", frozen(&flawed_text(1)))
@@ -58,13 +59,14 @@ fn world(first: [Reply; 3]) -> ScriptedWorld {
     seats(world, 2, [nothing(), nothing(), nothing()])
 }
 
+/// Runs a review and returns its journal.
 fn live(settings: Settings, world: ScriptedWorld) -> Vec<Entry> {
     let mut trial = Trial::new(settings, world, 1);
     trial.live(workflow, None);
     trial.journal
 }
 
-/// What was said after every round.
+/// Returns the score and its parts after every round.
 fn said(journal: &[Entry]) -> Vec<String> {
     let said = journal.iter().filter_map(|entry| match &entry.event {
         Event::ConfidenceCalculated { round, confidence } => {
@@ -121,12 +123,12 @@ fn most_reviewers_half_of_them_and_one_alone() {
         ([nothing(), nothing(), nothing()], "reviewers 25/25"),
         ([nothing(), flaw(), nothing()], "reviewers 15/25"),
         ([flaw(), flaw(), nothing()], "reviewers 5/25"),
-        // Who did not answer does not count.
+        // A reviewer that did not answer does not count.
         ([failed(), nothing(), nothing()], "reviewers 25/25"),
         ([failed(), flaw(), nothing()], "reviewers 5/25"),
         ([failed(), failed(), nothing()], "reviewers 10/25"),
         ([failed(), failed(), flaw()], "reviewers 5/25"),
-        // Nor does who shows nothing that is there.
+        // A reviewer whose quotes are not in the text does not count either.
         ([invented(), nothing(), nothing()], "reviewers 25/25"),
         ([invented(), flaw(), nothing()], "reviewers 5/25"),
         ([invented(), invented(), invented()], "no signal; reviewers had nothing"),
@@ -168,7 +170,7 @@ fn people_tracker_and_metrics_are_told_the_last_one() {
     let first = "Confidence: 10 (reviewers 5/25; one source only; validation, memory, party not consulted); \
                  for gates 5, low";
     let last = "Confidence: 100 (validation 35/35, reviewers 25/25; memory, party not consulted); for gates 95, high";
-    // After round 1, its fix iteration, round 2 and the end.
+    // The tracker is written after round 1, after its fix iteration, after round 2 and at the end.
     assert_eq!(headers, [first, first, last, last]);
     let metrics: serde_json::Value = serde_json::from_str(written.last().unwrap()).unwrap();
     assert_eq!(metrics["final_confidence"], 100);

@@ -1,4 +1,4 @@
-//! What people change in a tracker is understood, and what is not is named.
+//! Edits of the user in a tracker are understood, and those that are not understood are reported.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ fn tracker(court: &Court) -> String {
     stamped(render(court, &samples::settings(), 1, Stamp::default()), &RunId::new("plan-1234"))
 }
 
-/// As the court of these tests has it.
+/// Builds the request that changes a finding of [`sample_state`].
 fn amend(finding: u32, change: Change) -> Request {
     let known = court().findings.into_iter().find(|known| known.id.0 == finding).unwrap();
     let was = Was { status: status(&known.status), severity: known.severity };
@@ -159,7 +159,7 @@ fn what_stands_around_the_issues_cannot_be_taken_in_and_is_named() {
         let edits = read(&edited);
         assert_eq!((edits.requests, edits.strange), (vec![], vec![strange.to_string()]), "{edited}");
     }
-    // People's own issues are no change of the frame.
+    // Issues that the user adds do not count as changes outside the issues.
     let added = text.replace("<!-- ISSUES_END -->", "### [ ] new · low\n\nmine\n\n<!-- ISSUES_END -->");
     assert_eq!(read(&added).strange, Vec::<String>::new());
 }
@@ -171,11 +171,11 @@ fn an_agent_s_text_is_never_taken_for_a_person_s() {
     court.findings[0].suggested_fix = "one two three four five six seven".into();
     let text = tracker(&court);
     assert_eq!(read(&text), Default::default());
-    // A line right under the heading is the person's, not the description below it.
+    // A line right under the heading belongs to the user, not to the description below it.
     let edits = read(&text.replacen("\n\\### [ ] F1", "\nmy word\n\\### [ ] F1", 1));
     assert_eq!(edits.requests, [Request::Say(Remark { about: Some(FindingId(1)), text: "my word".into() })]);
     assert_eq!(edits.strange, Vec::<String>::new());
-    // An editor that wraps lines says nothing.
+    // An editor that only wraps lines makes no request.
     let edits = read(&text.replacen("three four", "three\nfour", 1));
     assert_eq!((edits.requests.len(), edits.strange.len()), (0, 1));
 }
@@ -223,7 +223,7 @@ fn any_status() -> impl Strategy<Value = Status> {
 }
 
 proptest! {
-    /// Whatever agents wrote: reading back what we wrote finds no edit, and one edit is found as that one.
+    /// An unedited tracker has no edits, and a single edit is found exactly, for any text that agents may write.
     #[test]
     fn only_what_was_edited_is_found(
         texts in prop::collection::vec(("(### |<!-- ISSUES_END -->|- |\\PC){0,60}", "\\PC{0,40}", any_status()), 1..6),

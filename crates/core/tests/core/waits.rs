@@ -1,4 +1,4 @@
-//! What follows from an agent's fault: the same again, a wait, another agent, or a person.
+//! What follows from the fault of an agent: another attempt, a wait, another agent, or a pause for the user.
 
 use tribunal_core::{
     brief::Session,
@@ -21,7 +21,7 @@ use tribunal_testkit::{
 };
 
 const SEAT: &str = "round-1/review/adversarial";
-/// The trial's clock starts at 1,000,000.
+/// A reset time that is after the start of the trial, whose clock starts at 1,000,000.
 const SOON: u64 = 9_000_000;
 
 fn alone() -> Settings {
@@ -53,7 +53,7 @@ fn instant(kind: FaultKind) -> Reply {
     reply
 }
 
-/// As it stood at the last boundary.
+/// Returns the state that the last boundary recorded.
 fn court(trial: &Trial<ScriptedWorld>) -> Court {
     let states = trial.journal.iter().rev().filter_map(|entry| match &entry.event {
         Event::Boundary { state, .. } => serde_json::from_value(state.clone()).ok(),
@@ -72,7 +72,7 @@ fn waits(trial: &Trial<ScriptedWorld>) -> Vec<u64> {
     until.collect()
 }
 
-/// Who was asked for the seat, under which key.
+/// Returns which agent was asked for the seat, with the rest of the key.
 fn asked(trial: &Trial<ScriptedWorld>) -> Vec<String> {
     let tasks = trial.journal.iter().filter_map(|entry| match &entry.event {
         Event::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. } => {
@@ -128,7 +128,7 @@ fn a_wait_that_was_cut_off_ends_when_it_would_have_ended() {
     let script = || world().on(SEAT, limited(Some(SOON))).on(&format!("{SEAT}/then-1"), one());
     let (whole, _, _) = reviewed(alone(), script());
     let mut trial = Trial::new(alone(), script(), 1);
-    // One write a life, until the wait has begun; then three that do not see its end.
+    // Each life makes one write, until the wait has begun. Three more lives are killed before the wait ends.
     while waits(&trial).is_empty() {
         trial.live(review_workflow, Some(1));
     }
@@ -237,7 +237,7 @@ fn a_fault_of_the_environment_is_nobodys_attempt_and_pauses_the_run_with_the_evi
     let (ending, _, mut trial) = reviewed(alone(), world().once(SEAT, failed(FaultKind::NotSignedIn)));
     assert_eq!((ending.reason, court(&trial).spent.failures_in_a_row), (Reason::Environment, 0));
     assert!(ending.detail.starts_with("no reviewer answered: "), "{}", ending.detail);
-    // Whoever lets it go on has mended it.
+    // The resume comes after the user has repaired the environment.
     trial.world = world().on(SEAT, one());
     trial.world.resumes = true;
     let (ending, _) = trial.review();
@@ -263,7 +263,7 @@ fn the_same_failure_at_once_twice_breaks_the_circuit() {
     assert_eq!(asked(&trial), [" a", "/again a", "/other-1 b"]);
     assert_eq!(ending.reason, Reason::ReviewOnly);
 
-    // Somebody who had begun to work is another matter.
+    // A failure of an agent that had begun to work does count.
     let late = || failed(FaultKind::Exited { code: 1 });
     let (_, _, trial) = reviewed(alone(), world().on(SEAT, late()).on(&format!("{SEAT}/again"), late()));
     assert!(court(&trial).spent.failures_in_a_row > 0);
@@ -291,7 +291,7 @@ fn a_wait_that_goes_on_after_a_resume_is_still_to_be_seen() {
     let mut world = world().on(SEAT, limited(Some(SOON))).on(&format!("{SEAT}/then-1"), one());
     world.resumes = true;
     let mut trial = Trial::new(alone(), world, 1);
-    // One write a life.
+    // Each life makes one write.
     while waits(&trial).is_empty() {
         trial.live(review_workflow, Some(1));
     }
@@ -304,7 +304,7 @@ fn a_wait_that_goes_on_after_a_resume_is_still_to_be_seen() {
     assert_eq!((resumed_at(SOON - 1), resumed_at(SOON * 2)), (1, 0));
 }
 
-/// The client kept the talk.
+/// Adds a session to the answer, as if the client had kept the conversation.
 fn kept(mut reply: Reply, at_ms: u64) -> Reply {
     if let Reply::Ask(AskOutcome::Answered(answer)) = &mut reply {
         answer.session = Some(Box::new(Session { id: "talk".into(), total: answer.usage, at_ms }));
@@ -312,7 +312,7 @@ fn kept(mut reply: Reply, at_ms: u64) -> Reply {
     reply
 }
 
-/// Under which key whose talk was gone on with.
+/// Returns for each call of the seat the rest of its key and whether it continues an earlier session.
 fn talks(trial: &Trial<ScriptedWorld>) -> Vec<(String, bool)> {
     let tasks = trial.journal.iter().filter_map(|entry| match &entry.event {
         Event::EffectStarted { key, effect: Effect::Ask(AskAgent { task }), .. } => {
@@ -329,7 +329,7 @@ fn what_was_wrong_with_an_answer_is_said_in_the_same_talk() {
     let (_, _, trial) = reviewed(alone(), world().on(SEAT, first()).on(&format!("{SEAT}/again"), one()));
     assert_eq!(talks(&trial), [(String::new(), false), ("/again".into(), true)]);
 
-    // After a day nobody remembers.
+    // Clients forget their sessions after a day.
     let stale = kept(samples::unreadable(), 0);
     let mut trial = Trial::new(alone(), world().on(SEAT, stale).on(&format!("{SEAT}/again"), one()), 1);
     trial.waited_ms = Session::EXPIRES_MS;

@@ -1,13 +1,14 @@
-//! Words with their quotes, variables and substitutions.
+//! Reads words with their quotes, variables and substitutions.
 
 use alloc::string::String;
 
 use super::{DEEPEST, DOLLAR, Item, ONE, Parser, SET, STAR, TILDE, Word};
 
-/// So much of a substitution is kept in the word it stands in.
+/// The number of characters of a substitution that are kept in its word.
 const KEPT: usize = 200;
 
 impl Parser<'_> {
+    /// Reads one word, up to a blank or an operator.
     pub(super) fn word(&mut self) -> Word {
         let mut word = String::new();
         let start = self.at;
@@ -17,11 +18,12 @@ impl Parser<'_> {
                     self.skip(2);
                     self.substitution(&mut word);
                 }
+                // `x=( … )` is an array; its elements are not commands.
                 '(' if word.ends_with('=') => {
                     self.skip(1);
                     self.arithmetic(1);
                 }
-                // Whatever this is, it must not be read for ever.
+                // In a test this is a comparison. Without consuming it the parser would never advance.
                 '<' | '>' if self.at == start && self.in_test() => {
                     self.skip(1);
                     word.push(next);
@@ -36,7 +38,7 @@ impl Parser<'_> {
         Word(word)
     }
 
-    /// Something outside of quotes that was read.
+    /// Handles a character outside of quotes that was already read, with everything it introduces.
     fn piece(&mut self, next: char, word: &mut String) {
         match next {
             '\\' => match self.bump() {
@@ -54,20 +56,23 @@ impl Parser<'_> {
                 self.skip(1);
                 self.ansi(word);
             }
+            // `$"…"` is a translatable string: the quotes that follow are read as usual.
             '$' if self.peek() == Some('"') => {}
             '$' => self.dollar(word),
             '*' => word.push(STAR),
             '?' => word.push(ONE),
-            // `[` and `[[` are commands.
+            // `[` and `[[` are commands and not wildcards.
             '[' if word == "[" || word.is_empty() && matches!(self.peek(), None | Some(' ' | '[')) => {
                 word.push('[')
             }
             '[' => word.push(SET),
+            // A tilde is the home directory only at the start of a word or of an assigned value.
             '~' if word.is_empty() || word.ends_with('=') => word.push(TILDE),
             other => literal(other, word),
         }
     }
 
+    /// Reads the inside of double quotes, where variables and substitutions still count.
     fn double(&mut self, word: &mut String) {
         while let Some(next) = self.bump() {
             match next {
@@ -76,6 +81,7 @@ impl Parser<'_> {
                 '`' => self.backticks(word),
                 '\\' => match self.bump() {
                     Some('\n') | None => {}
+                    // In double quotes a backslash escapes only these characters; before others it is itself.
                     Some(escaped @ ('$' | '`' | '"' | '\\')) => literal(escaped, word),
                     Some(other) => {
                         word.push('\\');
@@ -87,12 +93,13 @@ impl Parser<'_> {
         }
     }
 
-    /// `$'…'`.
+    /// Reads the inside of `$'…'`.
     fn ansi(&mut self, word: &mut String) {
         while let Some(next) = self.bump() {
             match next {
                 '\'' => return,
                 '\\' => match self.bump() {
+                    // The exact character does not matter for any check. Other escapes are taken for their letter.
                     Some('n' | 't' | 'r') => word.push(' '),
                     Some(escaped) => literal(escaped, word),
                     None => {}
@@ -102,7 +109,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows a `$`.
+    /// Reads what follows a `$`.
     fn dollar(&mut self, word: &mut String) {
         match self.peek() {
             Some('(') if self.second() == Some('(') => {
@@ -127,6 +134,7 @@ impl Parser<'_> {
                 self.at += name.len();
                 variable(name, word);
             }
+            // The values of special parameters are unknown, and so is the result of arithmetic: both are an unnamed variable.
             Some(special) if special.is_ascii_digit() || "?$@*#!-".contains(special) => {
                 self.skip(1);
                 word.push_str("\u{1}{#}");
@@ -135,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `$(`; the commands in it are calls like any others.
+    /// Reads what follows `$(`; the commands in it are calls like any others.
     fn substitution(&mut self, word: &mut String) {
         let start = self.at;
         self.nested();
@@ -143,6 +151,7 @@ impl Parser<'_> {
         substituted(inner.strip_suffix(')').unwrap_or(inner), word);
     }
 
+    /// Reads a substitution in backticks, with a parser of its own because escapes must be removed from its text first.
     fn backticks(&mut self, word: &mut String) {
         let mut inner = String::new();
         while let Some(next) = self.bump() {
@@ -157,10 +166,12 @@ impl Parser<'_> {
             }
         }
         substituted(&inner, word);
+        // The word keeps its text even if the nesting is too deep for its commands to be read.
         if self.depth >= DEEPEST {
             return;
         }
         let mut parser = Parser::new(&inner, self.depth + 1);
+        // Pipeline numbers go on, so that calls inside and outside never share one by accident.
         parser.pipelines = self.pipelines + 1;
         parser.call.pipeline = parser.pipelines;
         parser.list(false);
@@ -171,19 +182,21 @@ impl Parser<'_> {
     }
 }
 
-/// What is in the text must not look like one of the marks.
+/// Adds a character of the text; one that looks like a mark is replaced.
 fn literal(inner: char, word: &mut String) {
     word.push(if inner < '\t' { '\u{fffd}' } else { inner });
 }
 
+/// Adds a variable to the word, as a mark and `{NAME}`.
 fn variable(name: &str, word: &mut String) {
     word.extend([DOLLAR, '{']);
     name.chars().take(KEPT).filter(|inner| *inner != '}').for_each(|inner| literal(inner, word));
     word.push('}');
 }
 
+/// Adds a command substitution to the word, as a mark and `(COMMANDS)`.
 fn substituted(inner: &str, word: &mut String) {
-    // No command, no output: the word around it is all there is.
+    // Without a command there is no output, and the word around it is all there is.
     if inner.trim().is_empty() {
         return;
     }

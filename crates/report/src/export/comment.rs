@@ -1,6 +1,6 @@
-//! A comment for a pull request: what is open first, the rest folded.
+//! Renders a comment for a pull request: open findings first, the others folded away.
 //!
-//! Forges take only so much text. What does not fit is left out by severity, the least severe first, and counted.
+//! Forges limit the length of a comment. Findings that do not fit are left out, the least severe first, and counted.
 
 use std::fmt::Write;
 
@@ -13,17 +13,20 @@ use super::{
 };
 use crate::{clean, words};
 
-/// GitHub takes 65,536 characters; a little is left for whoever writes something around it.
+/// GitHub takes 65,536 characters; the difference leaves room for text that is put around the comment.
 const LIMIT: usize = 65_000;
-/// Of one finding's text: enough to know what it is about.
+/// The maximum length of one finding's text: enough to know what it is about.
 const TEXT: usize = 300;
+/// The maximum length of paths and statuses.
 const PLACE: usize = 200;
 
+/// Renders the comment with as many findings as fit.
 pub(super) fn comment(export: &Export<'_>) -> String {
     let mut ranked: Vec<&Finding> = export.findings.clone();
     ranked.sort_by_key(|finding| (finding.severity, Group::of(&finding.status), finding.id));
-    // With every finding that is left out the comment gets shorter, so the most that fit are found by halving.
+    // Every finding that is left out makes the comment shorter, so a binary search finds the largest number that fits.
     let fits = |number: usize| length(&with(export, &ranked, number)) <= LIMIT;
+    // The lower bound always fits: without findings there is only the head.
     let (mut most, mut too_many) = (0, ranked.len() + 1);
     while too_many - most > 1 {
         let middle = most + (too_many - most) / 2;
@@ -32,15 +35,16 @@ pub(super) fn comment(export: &Export<'_>) -> String {
     with(export, &ranked, most)
 }
 
-/// As the strictest would count: in units of UTF-16.
+/// The length as the strictest forge counts it: in UTF-16 units.
 fn length(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// The comment with so many of the findings, which come most severe first.
+/// Renders the comment with the given number of findings, which are sorted by severity.
 fn with(export: &Export<'_>, ranked: &[&Finding], number: usize) -> String {
     let (kept, left) = ranked.split_at(number);
     let mut out = head(export);
+    // What needs work is shown at once; what is settled stays folded.
     let is = |finding: &&&Finding, groups: &[Group]| groups.contains(&Group::of(&finding.status));
     let of =
         |groups: &[Group]| kept.iter().filter(|finding| is(finding, groups)).copied().collect::<Vec<_>>();
@@ -56,6 +60,7 @@ fn with(export: &Export<'_>, ranked: &[&Finding], number: usize) -> String {
             let _ = write!(out, "\n<details>\n<summary>{summary}</summary>\n\n{table}\n</details>\n");
         }
     }
+    // The findings are sorted, so the first one that was left out is the worst of them.
     if let [worst, ..] = left {
         let _ = writeln!(
             out,
@@ -68,7 +73,7 @@ fn with(export: &Export<'_>, ranked: &[&Finding], number: usize) -> String {
     out
 }
 
-/// The summary, in one line, and what part of the findings this is.
+/// Renders the summary in one line, and which part of the findings is shown.
 fn head(export: &Export<'_>) -> String {
     let why = export.why();
     let why = if why.is_empty() { String::new() } else { format!(", {}", prose(&cut(&why, TEXT))) };
@@ -85,6 +90,7 @@ fn head(export: &Export<'_>) -> String {
     out
 }
 
+/// Renders the table of findings.
 fn table(findings: &[&Finding], export: &Export<'_>) -> String {
     let mut out = "| | Severity | Status | Finding | Place |\n|:--|:--|:--|:--|:--|\n".to_string();
     for finding in findings {
@@ -93,6 +99,7 @@ fn table(findings: &[&Finding], export: &Export<'_>) -> String {
             "| {} | {} | {} | {} | {} |",
             finding.id,
             finding.severity,
+            // Escaping makes text longer, so it is cut first; otherwise an entity could be cut in half.
             prose(&cut(&tracker::status(&finding.status), PLACE)),
             prose(&cut(&clean(&finding.description), TEXT)),
             at(finding, export),
@@ -101,7 +108,7 @@ fn table(findings: &[&Finding], export: &Export<'_>) -> String {
     out
 }
 
-/// `line 33` of the file under review, which is named above; else with its file.
+/// The place of a finding: `line 33` in the file under review, which the head names, or the file with its line.
 fn at(finding: &Finding, export: &Export<'_>) -> String {
     let settings = export.standing.view.settings.as_ref();
     let file = settings.and_then(|settings| settings.subject.path());

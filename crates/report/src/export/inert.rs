@@ -1,18 +1,20 @@
-//! Text of strangers inside of Markdown, so that it is read and does nothing.
+//! Escapes untrusted text for Markdown, so that it can be read and does nothing.
 //!
-//! It can neither end what it stands in (a cell, a quote, a `<details>`) nor begin anything: no markup, no HTML, no image, no
-//! link, no formula. On a forge it cannot call a person (`@name`), point at an issue (`#1`, `GH-1`) or become a link by
-//! looking like one: forges look for those in the finished text, where an escape is gone, so a blank of no width stands
-//! in them, written as what it is.
+//! The text can neither end what it is placed in (a cell, a quote, a `<details>`) nor begin anything: no markup, no HTML, no
+//! image, no link, no formula. On a forge it cannot mention a user (`@name`), refer to an issue (`#1`, `GH-1`) or become a link
+//! by looking like one. Forges search the rendered text for those, where a backslash is gone, so a zero-width space is put
+//! into them, written as an entity.
 
 use crate::{clean, clean_block};
 
+/// A zero-width space, as an entity that is visible in the source.
 const NO_WIDTH: &str = "&#8203;";
 
-/// One line, for anywhere in a line of ours and for the start of one.
+/// Escapes text to one line that is safe anywhere in a line, and at its start.
 pub(super) fn prose(text: &str) -> String {
     let line = clean(text);
     let mut out = String::with_capacity(line.len());
+    // Some characters mean something only where a line begins.
     let marks = opening(&line);
     for (at, c) in line.char_indices() {
         let (before, after) = (&line[..at], &line[at + c.len_utf8()..]);
@@ -23,6 +25,7 @@ pub(super) fn prose(text: &str) -> String {
             '|' => out.push_str("&#124;"),
             '\\' => out.push_str("&#92;"),
             '$' => out.push_str("&#36;"),
+            // These have a meaning anywhere in a line, and a backslash takes it away.
             '`' | '*' | '_' | '[' | ']' | '~' => out.extend(['\\', c]),
             _ => {
                 out.extend((marks == Some(at)).then_some('\\'));
@@ -34,26 +37,28 @@ pub(super) fn prose(text: &str) -> String {
     out
 }
 
-/// Where a line that begins like this would become a heading, a rule, an item of a list or a definition.
+/// The offset of the character that would turn the line into a heading, a rule, a list item or a definition.
 fn opening(line: &str) -> Option<usize> {
     if line.starts_with(['#', '-', '+', '=', ':']) {
         return Some(0);
     }
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let counts = digits > 0 && line[digits..].starts_with(['.', ')']);
-    // `99.9` is a number.
+    // `99.9` is a number, not the start of a list.
     (counts && !line[digits + 1..].starts_with(|c: char| c != ' ')).then_some(digits)
 }
 
-/// Whether forges would see a person, an issue or a link beginning here.
+/// Returns whether a forge would see a mention, an issue or a link that begins at this character.
 fn calls(before: &str, c: char, after: &str) -> bool {
     let behind = |word: &str| {
+        // `get` fails in the middle of a character, which cannot be one of these ASCII prefixes.
         before
             .get(before.len().saturating_sub(word.len())..)
             .is_some_and(|end| end.eq_ignore_ascii_case(word))
     };
     match c {
         '@' => true,
+        // A lone `#` is harmless, and so is the one in `C#`.
         '#' => after.starts_with(char::is_alphanumeric),
         ':' => after.starts_with('/'),
         'w' | 'W' => behind("ww") && after.starts_with('.'),
@@ -62,14 +67,15 @@ fn calls(before: &str, c: char, after: &str) -> bool {
     }
 }
 
-/// The same as code, which is no mention and no link either.
+/// Escapes text as inline code. The HTML element is used because text in backticks cannot be escaped.
 pub(super) fn code(text: &str) -> String {
     format!("<code>{}</code>", prose(text))
 }
 
-/// A text of several lines as it is, between fences that nothing in it can close.
+/// Puts a text of several lines between fences that nothing in it can close.
 pub(super) fn fenced(text: &str) -> String {
     let text = clean_block(text);
+    // A fence is closed by a run of backticks at least as long as itself; the shortest fence has three.
     let mut longest = 2;
     for run in text.split(|c| c != '`') {
         longest = longest.max(run.len());

@@ -1,4 +1,4 @@
-//! One page with everything that is known of the findings.
+//! Renders one Markdown page with everything that is known about the findings.
 
 use std::fmt::Write;
 
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{rulings::Ruling, words};
 
+/// Renders the whole page.
 pub(super) fn page(export: &Export<'_>) -> String {
     let mut out = format!("# Review of {}\n\n{}", prose(&export.subject()), head(export));
     if export.findings.is_empty() {
@@ -22,6 +23,7 @@ pub(super) fn page(export: &Export<'_>) -> String {
         return out;
     }
     let _ = write!(out, "\n{}", table(export));
+    // Groups come in the order of their importance.
     for group in Group::ALL {
         let mut findings = export.of(group).peekable();
         if findings.peek().is_some() {
@@ -34,7 +36,7 @@ pub(super) fn page(export: &Export<'_>) -> String {
     out
 }
 
-/// The run, how it stands, what it did and what it cost.
+/// Renders the list at the top: the run, its state, its results and its cost.
 fn head(export: &Export<'_>) -> String {
     let view = export.standing.view;
     let why = export.why();
@@ -53,7 +55,7 @@ fn head(export: &Export<'_>) -> String {
     out
 }
 
-/// How many there are by severity and by what became of them; a status that no finding has gets no column.
+/// Renders how many findings there are by severity and status. A status that no finding has gets no column.
 fn table(export: &Export<'_>) -> String {
     let counted = Group::ALL.map(|group| (group, by_severity(export.of(group))));
     let columns: Vec<(Group, [usize; 4])> =
@@ -69,17 +71,19 @@ fn table(export: &Export<'_>) -> String {
     out
 }
 
-/// The cells of a row and their sum.
+/// Renders the cells of a row and their sum.
 fn numbers(cells: &[usize]) -> String {
     let all = cells.iter().sum::<usize>();
     cells.iter().chain([&all]).map(|number| format!(" {number} |")).collect()
 }
 
+/// Renders the section of one finding.
 fn section(finding: &Finding, export: &Export<'_>) -> String {
     let status = prose(&tracker::status(&finding.status));
     let mut out = format!("### {} · {} · {status}\n\n", finding.id, finding.severity);
     let _ = writeln!(out, "{}\n", lead(finding));
     let _ = writeln!(out, "{}\n", prose(&finding.description));
+    // Only documents are quoted as prose; code keeps its lines.
     let document = export.standing.view.settings.as_ref().is_some_and(|set| set.subject.is_document());
     let _ = writeln!(out, "{}", evidence(finding, document));
     let ruling = export.rulings.get(finding.id);
@@ -89,7 +93,9 @@ fn section(finding: &Finding, export: &Export<'_>) -> String {
     if let Some(ruling) = ruling {
         let _ = writeln!(out, "- Challenged: {}", challenged(ruling));
     }
+    // The note is not repeated if the ruling already says it.
     let told = ruling.is_some() && challenge::told(finding) == Some(finding.last_note());
+    // An open finding with a single note has only been raised.
     let moved = finding.history.len() > 1 || finding.status != Status::Open;
     if moved && !told && !finding.last_note().is_empty() {
         let _ = writeln!(out, "- What became of it: {}", prose(finding.last_note()));
@@ -97,15 +103,17 @@ fn section(finding: &Finding, export: &Export<'_>) -> String {
     if let Some(other) = finding.maybe_same_as {
         let _ = writeln!(out, "- Maybe the same as {other}");
     }
+    // The optional lines may leave a blank line at the end; sections are separated by exactly one.
     out.truncate(out.trim_end().len());
     out.push('\n');
     out
 }
 
-/// `prd.md:33 (as quoted), under Goals · scope · raised by party (round 1)`.
+/// The first line of a section: `prd.md:33 (as quoted), under Goals · scope · raised by party (round 1)`.
 fn lead(finding: &Finding) -> String {
     let mut parts = Vec::new();
     if let Some(at) = &finding.place {
+        // How well the quote matched is shown beside the place.
         let found = finding.found.map(|found| format!(" ({found})")).unwrap_or_default();
         let under = if at.section.is_empty() {
             String::new()
@@ -122,11 +130,11 @@ fn lead(finding: &Finding) -> String {
     if !raisers.is_empty() {
         parts.push(format!("raised by {}", raisers.join(", ")));
     }
-    // Text of a stranger may come first.
+    // The untrusted text of a category may come first, so it was escaped for the start of a line, too.
     parts.join(" · ")
 }
 
-/// What was shown for it. A line of a document is quoted, so that it wraps; code and several lines stand as they are.
+/// Renders the evidence. One line of a document is a block quote, so that it wraps; code and longer texts keep their lines.
 fn evidence(finding: &Finding, document: bool) -> String {
     match &finding.evidence {
         Evidence::Quote { text } if document && text.trim().lines().count() <= 1 => {
@@ -139,7 +147,7 @@ fn evidence(finding: &Finding, document: bool) -> String {
     }
 }
 
-/// What it came to, and what was said and shown against it.
+/// Describes the verdict with the objection and the evidence for it.
 fn challenged(ruling: &Ruling) -> String {
     let (note, counter) = ruling.against().unwrap_or_default();
     let note = if note.is_empty() { String::new() } else { format!(": {note}") };

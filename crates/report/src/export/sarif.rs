@@ -1,12 +1,12 @@
-//! SARIF 2.1.0, for code scanners and editors.
+//! Renders SARIF 2.1.0, for code scanners and editors.
 //!
-//! - A rule is a category. An agent may write it in many ways, so it is folded to letters, digits and dashes.
-//! - A fingerprint is made of the rule and the evidence, of no line and no id: the same flaw is the same in the next round
-//!   and in the next run, wherever it has moved to.
-//! - What is fixed is a result that passes; by the standard its level is `none`, and the severity stands in its properties.
-//!   What is dismissed or deferred fails and is suppressed, with the reason.
-//! - Readers make links of `[text](target)` in a message; no text of an agent has one. They fill in `{0}` only where
-//!   arguments are given; we give none.
+//! - A rule is a category of findings. Agents spell categories in many ways, so they are folded to letters, digits and dashes.
+//! - A fingerprint is made from the rule and the evidence, but neither from a line number nor from an id: the same flaw keeps
+//!   its fingerprint in the next round and in the next run, even if it moves to another line.
+//! - A fixed finding is a result that passes. The standard requires its level to be `none`, so its severity is in its properties.
+//!   A dismissed or deferred finding fails and is suppressed, with the reason.
+//! - Readers turn `[text](target)` in a message into a link, so that pattern is broken up. They fill in `{0}` only if a
+//!   result has arguments, and ours have none.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,12 @@ use crate::{clean, clean_block, escaped_json};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-/// Places are relative to the project's folder; where it lies is nobody's business but its owner's.
+/// Paths are relative to the project's root. The absolute path is left out, because it is private to its owner.
 const ROOT: &str = "%SRCROOT%";
+/// The name of our fingerprint; its version changes with the way in which it is computed.
 const FINGERPRINT: &str = "tribunalEvidence/v1";
 
+/// Renders the log.
 pub(super) fn log(export: &Export<'_>, version: &str) -> String {
     let rules = rules(&export.findings);
     let results: Vec<Value> = export.findings.iter().map(|finding| result(finding, export, &rules)).collect();
@@ -48,16 +50,19 @@ pub(super) fn log(export: &Export<'_>, version: &str) -> String {
             "results": results,
         }],
     });
+    // Serialised JSON may still contain characters that control a terminal.
     format!("{}\n", escaped_json(&format!("{log:#}")))
 }
 
+/// A rule with its position in the log.
 struct Rule {
     index: usize,
     value: Value,
 }
 
-/// One rule a category, by id.
+/// Collects one rule per category, by id.
 fn rules(findings: &[&Finding]) -> BTreeMap<String, Rule> {
+    // The first spelling of a category gives the rule its name.
     let mut named: BTreeMap<String, String> = BTreeMap::new();
     for finding in findings {
         named.entry(rule_id(&finding.category)).or_insert_with(|| clean(&finding.category));
@@ -70,7 +75,7 @@ fn rules(findings: &[&Finding]) -> BTreeMap<String, Rule> {
     named.into_iter().enumerate().map(rule).collect()
 }
 
-/// `Error Handling` and `error_handling` are `error-handling`.
+/// Folds a category to an id: `Error Handling` and `error_handling` become `error-handling`.
 fn rule_id(category: &str) -> String {
     let mut id = String::new();
     for c in category.chars().flat_map(char::to_lowercase) {
@@ -79,6 +84,7 @@ fn rule_id(category: &str) -> String {
         } else if !id.is_empty() && !id.ends_with('-') {
             id.push('-');
         }
+        // A category is a word or two; anything longer is an agent's sentence.
         if id.chars().count() >= 60 {
             break;
         }
@@ -87,12 +93,13 @@ fn rule_id(category: &str) -> String {
     if id.is_empty() { "finding".to_string() } else { id.to_string() }
 }
 
-/// The subject's series and the run in it: a newer run of the same subject takes the place of an older one.
+/// The id of the run within the series of its subject. A scanner replaces an older run of the same series by a newer one.
 fn automation(export: &Export<'_>) -> String {
     let subject = export.standing.view.settings.as_ref().map(|settings| settings.subject.slug());
     format!("tribunal/{}/{}", subject.unwrap_or_default(), clean(export.run()))
 }
 
+/// Describes the run as SARIF's invocation.
 fn invocation(export: &Export<'_>) -> Value {
     let view = export.standing.view;
     let outcome = view.summary().and_then(|summary| summary.outcome);
@@ -102,19 +109,23 @@ fn invocation(export: &Export<'_>) -> Value {
         "startTimeUtc": time(view.started),
         "properties": { "outcome": export.standing.word(), "why": export.why(), "spent": export.spent() },
     });
+    // A run without an outcome has not ended.
     if outcome.is_some() {
         value["endTimeUtc"] = time(view.last).into();
     }
     value
 }
 
+/// Formats a timestamp as SARIF wants it.
 fn time(stamp: Stamp) -> String {
     format!("{}Z", stamp.utc().replace(' ', "T"))
 }
 
+/// Renders one finding.
 fn result(finding: &Finding, export: &Export<'_>, rules: &BTreeMap<String, Rule>) -> Value {
     let rule = rule_id(&finding.category);
     let (kind, level) = match (&finding.status, finding.severity) {
+        // SARIF allows no other level than `none` for results that pass.
         (Status::Fixed, _) => ("pass", "none"),
         (_, Severity::Critical | Severity::High) => ("fail", "error"),
         (_, Severity::Medium) => ("fail", "warning"),
@@ -133,25 +144,26 @@ fn result(finding: &Finding, export: &Export<'_>, rules: &BTreeMap<String, Rule>
     })
 }
 
-/// What a person reads: no control characters, no links, never empty.
+/// Cleans a message for readers: no control characters, no links, never empty.
 fn said(text: &str) -> String {
     let text = clean_block(text.trim()).replace("\r\n", "\n").replace("](", "] (");
     if text.is_empty() { "It has no description.".to_string() } else { text }
 }
 
-/// Where it stands; if that was not found, the file that was under review.
+/// The place of a finding; if it was not found in the text, the file that was under review.
 fn location(finding: &Finding, export: &Export<'_>) -> Option<Value> {
     let under_review = || export.standing.view.settings.as_ref()?.subject.path();
     let file = finding.place.as_ref().map(|place| place.file.as_str()).or_else(under_review)?;
     let mut physical = json!({ "artifactLocation": { "uri": uri(file)?, "uriBaseId": ROOT } });
     if let Some(place) = &finding.place {
+        // SARIF counts lines from 1.
         let first = place.line.max(1);
         physical["region"] = json!({ "startLine": first, "endLine": place.end_line.max(first) });
     }
     Some(json!({ "physicalLocation": physical }))
 }
 
-/// A path below the project's folder as a relative reference. None: it leads out of it.
+/// Encodes a path below the project's root as a relative reference. `None` if the path leads out of it.
 fn uri(path: &str) -> Option<String> {
     let mut out = String::new();
     for (index, part) in path.split('/').filter(|part| *part != ".").enumerate() {
@@ -162,6 +174,7 @@ fn uri(path: &str) -> Option<String> {
             out.push('/');
         }
         for byte in part.bytes() {
+            // These are the unreserved characters of RFC 3986.
             if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
                 out.push(char::from(byte));
             } else {
@@ -172,7 +185,7 @@ fn uri(path: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// White space, case and the kind of quotes and dashes do not matter, nor does the order of terms.
+/// Computes the fingerprint. White space, case, the style of quotes and dashes and the order of terms do not matter.
 fn fingerprint(rule: &str, evidence: &Evidence) -> String {
     let plain = |text: &str| fold(text).chars().map(plain_char).collect::<String>();
     let parts = match evidence {
@@ -184,10 +197,11 @@ fn fingerprint(rule: &str, evidence: &Evidence) -> String {
             [vec![rule.to_string(), "absence".into(), plain(heading)], terms].concat()
         }
     };
-    // No part has a line end.
+    // Folded text has no line breaks, so the parts cannot run into each other.
     Hash::of(parts.join("\n").as_bytes()).as_str().to_string()
 }
 
+/// Describes why a dismissed or deferred finding needs no action.
 fn suppression(finding: &Finding) -> Option<Value> {
     let status = tracker::status(&finding.status);
     let note = clean(finding.last_note());
@@ -200,6 +214,7 @@ fn suppression(finding: &Finding) -> Option<Value> {
     }
 }
 
+/// Collects what SARIF has no field for.
 fn properties(finding: &Finding, export: &Export<'_>) -> Value {
     let raisers = finding.raisers.iter();
     let raisers =
@@ -225,6 +240,7 @@ fn properties(finding: &Finding, export: &Export<'_>) -> Value {
     ];
     for (name, text) in texts {
         let text = clean(&text);
+        // An empty property would only look like a missing value.
         if !text.is_empty() {
             bag.insert(name.into(), text.into());
         }

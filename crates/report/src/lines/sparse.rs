@@ -1,4 +1,4 @@
-//! Less than all lines, or more: one line a stage for `summary`, every effect by its key for `verbose`.
+//! Less detail and more detail than streaming: one line per stage for `summary`, every effect with its key for `verbose`.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use tribunal_core::{
 use super::Lines;
 use crate::{style::Style, words};
 
-/// What a fix iteration came to so far. Counted in every mode, since the mode may change while it runs.
+/// The results of a fix iteration so far. They are counted in every mode, since the mode may change while it runs.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     round: u32,
@@ -20,9 +20,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Updates the counts with the next event.
     pub(super) fn see(&mut self, event: &Event) {
         match event {
             Event::FixersDealt { round, iteration, wave, hands, .. } => {
+                // Later waves belong to the same iteration and add to its counts.
                 if *wave == 1 {
                     *self = Tally { round: *round, iteration: *iteration, ..Tally::default() };
                 }
@@ -35,6 +37,7 @@ impl Tally {
 }
 
 impl<W: Write> Lines<W> {
+    /// Writes one line for a stage that ended; other entries write nothing.
     pub(super) fn stage(&mut self, entry: &Entry) -> io::Result<()> {
         match &entry.event {
             Event::RunStarted { settings, .. } => {
@@ -51,6 +54,7 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.wrap(2, &format!("round {round}: {came}"));
                 self.line(0, &text)
             }
+            // An iteration ends with its boundary; no event of its own sums it up.
             Event::Boundary { key, .. } if key.is_fix_iteration() => {
                 let Tally { round, iteration, fixers, landed } = self.tally;
                 let counts = self.view.counts();
@@ -61,6 +65,7 @@ impl<W: Write> Lines<W> {
                 let text = self.screen.wrap(2, &text);
                 self.line(0, &text)
             }
+            // These are rare and concern the user in every mode.
             Event::EffectStarted { effect: Effect::AwaitReset(_), .. }
             | Event::RunResumed { .. }
             | Event::SettingsChanged { .. }
@@ -72,7 +77,7 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// What only `verbose` shows, before whatever else the entry says.
+    /// Writes the line that only `verbose` shows, before the other lines of the entry.
     pub(super) fn inner(&mut self, event: &Event) -> io::Result<()> {
         let (what, key) = match event {
             Event::EffectStarted { key, .. } => ("started", key),
@@ -86,8 +91,10 @@ impl<W: Write> Lines<W> {
     }
 }
 
+/// The word for a reply in the `verbose` mode.
 fn outcome(reply: &Reply) -> &'static str {
     match reply {
+        // A fault comes first: a failed landing is not a refused one.
         reply if reply.fault().is_some() => "failed",
         Reply::Land(LandOutcome::Refused { .. }) | Reply::TakeIn(LandOutcome::Refused { .. }) => "not landed",
         Reply::Ask(_) => "answered",

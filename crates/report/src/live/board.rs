@@ -1,6 +1,6 @@
-//! What the live view knows: a run as its journal tells it, and what its agents say in between.
+//! The state of the live view: a run as its journal describes it, and what its agents report in between.
 //!
-//! Fed from outside, also with the time: it reads no clock. How it looks is [`super::frame`]'s business.
+//! The state is fed from outside, including the time: it reads no clock. [`super::frame`] draws it.
 
 use tribunal_core::{
     brief::{Disputed, Task},
@@ -16,43 +16,46 @@ use tribunal_core::{
 use super::worker::{State, Worker};
 use crate::Mode;
 
-/// What the person at the terminal chose, and can choose.
+/// What the user chose at the terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Controls {
     pub mode: Mode,
-    /// Keys are read.
+    /// Whether keys are read.
     pub keys: bool,
-    /// The keys are explained.
+    /// Whether the help for the keys is shown.
     pub help: bool,
-    /// The person wants to stop.
+    /// Whether the user asked to stop.
     pub stopping: bool,
 }
 
+/// One round in the strip of rounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
     pub number: u32,
-    /// None: it goes on.
+    /// The result; `None` while the round is under way.
     pub came: Option<Came>,
 }
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Came {
     pub new: u32,
     pub dry: bool,
 }
 
+/// The stage of the run that the view shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     #[default]
     Starting,
     Reviewing,
-    /// What one voice alone has raised is disputed.
+    /// Challengers dispute findings that only one voice raised.
     Challenging,
-    /// With the number of the fix iteration.
+    /// Fixers work, in the fix iteration of this number.
     Fixing(u32),
 }
 
+/// Everything that the live view shows.
 #[derive(Clone, Debug, Default)]
 pub struct Board {
     pub controls: Controls,
@@ -60,11 +63,11 @@ pub struct Board {
     /// Awake time of the run, in milliseconds.
     pub(super) now: u64,
     pub(super) rounds: Vec<Round>,
-    /// At most so many rounds.
+    /// The maximum number of rounds.
     pub(super) of: u32,
     pub(super) stage: Stage,
     pub(super) workers: Vec<Worker>,
-    /// What we do ourselves, since when.
+    /// What the tool itself is doing, and since when.
     pub(super) aside: Option<(&'static str, u64)>,
     panel: Vec<Role>,
 }
@@ -74,7 +77,7 @@ impl Board {
         Board { controls, ..Board::default() }
     }
 
-    /// The run has been awake for so long. Time never goes back.
+    /// Sets the run's awake time. Time never goes back, even if entries arrive late.
     pub fn tick(&mut self, awake_ms: u64) {
         self.now = self.now.max(awake_ms);
     }
@@ -83,16 +86,17 @@ impl Board {
         self.now
     }
 
-    /// There is something to show.
+    /// Returns whether there is anything to show.
     pub(super) fn has_begun(&self) -> bool {
         self.view.run.is_some()
     }
 
-    /// Neither parked nor finished.
+    /// Returns whether the run is neither parked nor finished.
     pub(super) fn is_running(&self) -> bool {
         self.view.phase == Phase::Running
     }
 
+    /// Updates the worker that reports progress.
     pub fn progress(&mut self, progress: &Progress) {
         let now = self.now;
         if let Some(worker) = self.worker(&progress.key) {
@@ -100,17 +104,20 @@ impl Board {
         }
     }
 
+    /// Updates the board with the next journal entry.
     pub fn see(&mut self, entry: &Entry) {
         self.view.see(entry);
         self.tick(entry.at.awake_ms);
         match &entry.event {
             Event::LevelChosen { panel, .. } => {
                 self.panel.clone_from(panel);
+                // The level may also be chosen after the round has begun.
                 if self.stage == Stage::Reviewing {
                     self.seat_panel();
                 }
             }
             Event::RoundStarted { round, of, .. } => {
+                // A round that begins again replaces its earlier entry.
                 self.rounds.retain(|known| known.number < *round);
                 self.rounds.push(Round { number: *round, came: None });
                 self.of = *of;
@@ -123,6 +130,7 @@ impl Board {
                 }
             }
             Event::FixersDealt { round, iteration, wave, hands, .. } => {
+                // The first wave of an iteration replaces the workers of the stage before it.
                 let dealt = if *wave > 1 { self.workers.len() } else { 0 };
                 self.stage = Stage::Fixing(*iteration);
                 self.deal(&Key::fix_iteration(*round, *iteration), dealt, hands);
@@ -140,7 +148,9 @@ impl Board {
         }
     }
 
+    /// Shows one waiting worker per seat of the panel.
     fn seat_panel(&mut self) {
+        // Before the first round the panel is shown as that of round 1.
         let round = self.rounds.last().map_or(1, |round| round.number);
         let seats = self.panel.iter();
         self.workers = seats
@@ -148,7 +158,7 @@ impl Board {
             .collect();
     }
 
-    /// Fixers of later waves stand behind those of earlier ones and count on from them.
+    /// Adds fixers. Those of later waves follow those of earlier ones and continue their numbers.
     fn deal(&mut self, iteration: &Key, dealt: usize, hands: &[Vec<FindingId>]) {
         self.workers.truncate(dealt);
         for (index, hand) in hands.iter().enumerate() {
@@ -158,7 +168,7 @@ impl Board {
         }
     }
 
-    /// Challengers take the places of the panel; a third voice stands behind the first two.
+    /// Adds a challenger. The first one replaces the panel; a third voice follows the first two.
     fn call(&mut self, key: &Key, disputed: &[Disputed]) {
         if self.stage != Stage::Challenging {
             self.stage = Stage::Challenging;
@@ -171,27 +181,33 @@ impl Board {
         }
     }
 
+    /// Finds the worker of a task; all tries of a task share one worker.
     fn worker(&mut self, key: &Key) -> Option<&mut Worker> {
         let task = key.task();
         self.workers.iter_mut().find(|worker| worker.key == task)
     }
 
+    /// Passes an event on to the worker that it concerns.
     fn noted(&mut self, task: &Key, event: &Event) {
         if let Some(worker) = self.workers.iter_mut().find(|worker| worker.key == *task) {
             worker.noted(event);
         }
     }
 
+    /// Updates the worker of an effect that was started.
     fn started(&mut self, key: &Key, effect: &Effect) {
         let now = self.now;
+        // While the tool copies or writes files itself, no worker moves, and the user should see why.
         self.aside = match effect {
             Effect::Freeze(_) => Some(("the subject is copied for the panel", now)),
+            // Only the two files that we keep ourselves are written here.
             Effect::Write(written) => match written.file {
                 OwnFile::Tracker => Some(("the tracker is written", now)),
                 OwnFile::Metrics { .. } => Some(("the metrics are written", now)),
             },
             _ => None,
         };
+        // Challengers appear only when they are asked: which findings are disputed is not known earlier.
         if let Effect::Ask(AskAgent { task }) = effect
             && task.brief.role == Role::Challenger
         {
@@ -201,6 +217,7 @@ impl Board {
         match effect {
             Effect::Ask(AskAgent { task: Task { agent, brief, .. } }) => {
                 let again = key.is_second_try();
+                // A repeated task shows why it is repeated.
                 let doing = match brief.correction.as_str() {
                     _ if !again => String::new(),
                     "" => "tried once more".to_string(),
@@ -215,11 +232,13 @@ impl Board {
         }
     }
 
+    /// Updates the worker of an effect that has ended.
     fn finished(&mut self, key: &Key, reply: &Reply) {
         self.aside = None;
         let Some(worker) = self.worker(key) else { return };
         match reply {
             Reply::Ask(AskOutcome::Answered(_)) => worker.done("answered"),
+            // Any other reply ends a worker only if it failed.
             reply => {
                 if let Some(fault) = reply.fault() {
                     worker.failed(&fault.detail);
@@ -228,21 +247,22 @@ impl Board {
         }
     }
 
-    /// What the clock on the wall says, as far as the run's own clock tells.
+    /// Estimates the wall time from the run's own clock and the last entry.
     pub(super) fn wall_ms(&self) -> u64 {
         let last = self.view.last;
         last.wall_ms.saturating_add(self.now.saturating_sub(last.awake_ms))
     }
 
-    /// Workers that have come to an end, and all.
+    /// Counts the workers that have finished, and all workers.
     pub(super) fn answered(&self) -> (usize, usize) {
         let ended = |worker: &&Worker| matches!(worker.state, State::Done { .. } | State::Failed { .. });
         (self.workers.iter().filter(ended).count(), self.workers.len())
     }
 
-    /// How often every limit's amount may be used: once, and once more for every `more` of a person's.
+    /// How many times every limit's amount may be used: once, and once more for each time the user granted `more`.
     pub(super) fn shares(&self) -> u64 {
         let decisions = self.view.decisions.iter().filter(|decision| decision.about == About::Limit);
+        // Answers to other decisions grant nothing.
         let granted = decisions.filter_map(|decision| decision.answer.as_ref());
         1 + granted.filter(|answer| answer.key() == Some(ChoiceKey::More)).count() as u64
     }

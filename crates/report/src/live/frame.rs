@@ -1,7 +1,7 @@
-//! How a board looks: lines that fit the width, never more of them than the height allows.
+//! Draws a board: lines that fit the width, and never more of them than the height allows.
 //!
-//! Wide screens have seats side by side, narrow ones a line a seat, tiny ones one line for everything. State is told by
-//! signs and words; colour only underlines it.
+//! Wide screens show seats side by side, narrow ones a line per seat, tiny ones one line for everything. Symbols and words
+//! carry the state; colour only emphasises it.
 
 use tribunal_core::{
     finding::{Severity, Status},
@@ -20,18 +20,18 @@ use crate::{
     words,
 };
 
-/// From here on seats stand side by side.
+/// From this width on, seats are shown side by side.
 const WIDE: usize = 100;
-/// Below these there is one line.
+/// Below this width or height there is only one line.
 const NARROW: usize = 40;
 const LOW: usize = 6;
-/// An operation of our own that takes longer is shown.
+/// An operation of the tool itself is shown if it takes longer than this.
 const LONG_MS: u64 = 30_000;
-/// Longer bars are not longer to the eye.
+/// The maximum length of a bar; longer ones say no more.
 const BAR: u32 = 9;
 
 impl Board {
-    /// The live region. No line is wider than the screen, and there are at most `height` of them.
+    /// Draws the live region. No line is wider than the screen, and there are at most `max_lines` of them.
     pub fn frame(&self, screen: &Screen, height: usize) -> Vec<String> {
         let width = screen.width.unwrap_or(80);
         // The last column stays free: a terminal that has filled it is about to wrap.
@@ -46,10 +46,11 @@ impl Board {
     }
 }
 
+/// A board and the room to draw it in.
 pub(super) struct Frame<'a> {
     pub board: &'a Board,
     pub screen: &'a Screen,
-    /// Columns to write in.
+    /// The number of columns that may be used.
     pub room: usize,
 }
 
@@ -58,12 +59,14 @@ impl Frame<'_> {
         Row::new(self.screen, self.room)
     }
 
+    /// Draws one line in one style.
     fn line(&self, style: Style, text: &str) -> String {
         self.row().put(style, text).done()
     }
 
+    /// Draws all parts that fit, in the order of their positions.
     fn whole(&self, height: usize, wide: bool) -> Vec<String> {
-        // What is left out first when the screen is low stands last.
+        // Each part has its position on the screen. The list is sorted by importance: the last one is left out first.
         let mut around = [
             (5, self.fixed()),
             (7, self.budget()),
@@ -75,7 +78,7 @@ impl Frame<'_> {
             (6, self.confidence()),
             (8, self.footer()),
         ];
-        // Whoever works is what people look for: a third of the lines is theirs in any case.
+        // The user looks for the workers first, so they keep at least a third of the lines.
         let wanted = self.board.workers.len().min(height.div_ceil(3));
         for kept in (0..around.len()).rev() {
             let lines: usize = around.iter().map(|(_, lines)| lines.len()).sum();
@@ -85,6 +88,7 @@ impl Frame<'_> {
             around[kept].1.clear();
         }
         let lines: usize = around.iter().map(|(_, lines)| lines.len()).sum();
+        // The workers take what is left, because they can be drawn in any height.
         let mut parts = around.to_vec();
         parts.push((2, workers::draw(self, height.saturating_sub(lines), wide)));
         parts.sort_by_key(|(place, _)| *place);
@@ -93,6 +97,7 @@ impl Frame<'_> {
         all
     }
 
+    /// Draws the title with the run and the mode.
     fn title(&self) -> String {
         let view = &self.board.view;
         let subject = view.settings.as_ref().map(|settings| clean(&settings.subject.title()));
@@ -100,6 +105,7 @@ impl Frame<'_> {
         let short = subject.rsplit('/').next().unwrap_or_default().to_string();
         let run = view.run.as_ref().map_or("", |run| run.as_str());
         let mode = self.board.controls.mode;
+        // The directory is the first thing to go, then the words.
         let text = fitting(
             self.room.saturating_sub(3),
             [
@@ -108,11 +114,11 @@ impl Frame<'_> {
                 format!("{short} · {run} · {mode}"),
             ],
         );
-        // The rule sets the region off from the log, also without colour.
+        // The line separates the region from the log, even without colour.
         self.row().put(Style::Dim, "── ").put(Style::Bold, &text).rule(Style::Dim).done()
     }
 
-    /// `round 1 ●●● 3 new → round 2 ○ dry`.
+    /// Draws the strip of rounds: `round 1 ●●● 3 new → round 2 ○ dry`.
     fn rounds(&self) -> Vec<String> {
         let rounds = &self.board.rounds;
         let Some((last, before)) = rounds.split_last() else { return Vec::new() };
@@ -122,6 +128,7 @@ impl Frame<'_> {
             let Board { of, stage, .. } = self.board;
             let now = match stage {
                 _ if !self.board.is_running() => String::new(),
+                // The round is over in this stage, so its result is already shown.
                 Stage::Fixing(iteration) => format!(", fix iteration {iteration}"),
                 Stage::Reviewing if last.came.is_none() => " reviewing".to_string(),
                 Stage::Challenging if last.came.is_none() => " challenging".to_string(),
@@ -129,12 +136,13 @@ impl Frame<'_> {
             };
             format!("{gone}{}{}{now}", ended.collect::<String>(), came(word, last, Some(*of), dots))
         };
+        // From the most detailed form to the shortest; if none fits, the oldest rounds are left out.
         let all = [strip("round ", true, 0), strip("round ", false, 0), strip("", false, 0)];
         let fewer = (1..=before.len()).map(|from| strip("", false, from));
         vec![self.line(Style::Plain, &fitting(self.room, all.into_iter().chain(fewer)))]
     }
 
-    /// What we do ourselves and why nothing else moves, if it takes long.
+    /// Draws what the tool itself is doing, if that takes long and is why nothing else moves.
     fn aside(&self) -> Vec<String> {
         let Some((what, since)) = self.board.aside else { return Vec::new() };
         let ms = self.board.now.saturating_sub(since);
@@ -144,7 +152,7 @@ impl Frame<'_> {
         vec![self.line(Style::Warn, &format!("! {what}, for {} now", words::duration(ms)))]
     }
 
-    /// Whose usage limit is waited for, with the time that is left.
+    /// Draws the usage limits that are waited for, with the time that is left.
     fn limited(&self) -> Vec<String> {
         let now = self.board.wall_ms();
         let awaited = self.board.view.awaited();
@@ -162,9 +170,11 @@ impl Frame<'_> {
             .collect()
     }
 
+    /// Draws the first open decision and the number of the others.
     fn questions(&self) -> Vec<String> {
         let mut waiting = self.board.view.waiting();
         let Some(first) = waiting.next() else { return Vec::new() };
+        // Only one question fits; the others are counted.
         let more = match waiting.count() {
             0 => String::new(),
             more => format!(" (and {more} more)"),
@@ -173,8 +183,9 @@ impl Frame<'_> {
         vec![self.line(Style::Warn, &text)]
     }
 
-    /// Findings on their way from open to fixed: `fixed  critical ▓ 1/1 · high ▓▒░ 1/3`.
+    /// Draws the way of findings from open to fixed: `fixed  critical ▓ 1/1 · high ▓▒░ 1/3`.
     fn fixed(&self) -> Vec<String> {
+        // Dismissed findings need no work.
         let findings = || {
             let all = self.board.view.findings.values();
             all.filter(|finding| !matches!(finding.status, Status::Dismissed { .. }))
@@ -194,6 +205,7 @@ impl Frame<'_> {
             }
             parts.join(between)
         };
+        // Blocked and deferred findings are counted behind the bars.
         let counts = self.board.view.counts();
         let aside: String = [(counts.blocked, "blocked"), (counts.deferred, "deferred")]
             .iter()
@@ -209,7 +221,7 @@ impl Frame<'_> {
         vec![self.line(Style::Plain, &fitting(self.room, forms))]
     }
 
-    /// After the last round, with its parts: `confidence 83: validation 35/35, reviewers 15/25; …`.
+    /// Draws the score of the last round with its parts: `confidence 83: validation 35/35, reviewers 15/25; …`.
     fn confidence(&self) -> Vec<String> {
         let Some(found) = &self.board.view.confidence else { return Vec::new() };
         let score = format!("confidence {}", found.score);
@@ -217,7 +229,7 @@ impl Frame<'_> {
         vec![self.line(Style::Plain, &fitting(self.room, forms))]
     }
 
-    /// `31k tokens · cost 0.41 of 5.00 · 2:13 of 2:00:00`.
+    /// Draws what is used of the limits: `31k tokens · cost 0.41 of 5.00 · 2:13 of 2:00:00`.
     fn budget(&self) -> Vec<String> {
         let view = &self.board.view;
         let Some(limits) = view.settings.as_ref().map(|settings| &settings.limits) else {
@@ -226,7 +238,7 @@ impl Frame<'_> {
         let shares = self.board.shares();
         let spent = &view.spent;
         let mut parts = Vec::new();
-        // Only tokens without a cost count against their limit; the others are paid for already.
+        // Only tokens without a reported cost count against the token limit; the others count against the cost limit.
         parts.push(match spent.uncosted_tokens {
             0 => format!("{} tokens", words::short(spent.tokens)),
             some => {
@@ -247,6 +259,7 @@ impl Frame<'_> {
         vec![self.line(Style::Plain, &parts.join(" · "))]
     }
 
+    /// Draws the keys, and their explanation if the user asked for it.
     fn footer(&self) -> Vec<String> {
         let controls = &self.board.controls;
         let forms = if controls.stopping {
@@ -272,7 +285,7 @@ impl Frame<'_> {
         lines
     }
 
-    /// Everything in one line, for screens without room and people without time.
+    /// Draws everything in one line, for tiny screens and for the silent mode.
     fn status(&self) -> String {
         let board = self.board;
         let counts = board.view.counts();
@@ -295,12 +308,14 @@ impl Frame<'_> {
             0 => String::new(),
             number => format!(" · {} for you", words::count(number as u32, "question")),
         };
+        // One stalled worker is enough to raise the warning.
         let stalled = board.workers.iter().any(|worker| worker.stalled_ms(board.now).is_some());
         let (sign, style) = if stalled { ("! ", Style::Warn) } else { ("▸ ", Style::Bold) };
         let (open, fixed) = (counts.open, counts.fixed);
         let time = words::duration(board.now);
         let run = board.view.run.as_ref().map_or("", |run| run.as_str());
         let short = format!("round {round}/{} {stage} · {open} open", board.of);
+        // From the fullest form to the shortest.
         let text = fitting(
             self.room.saturating_sub(2),
             [
@@ -320,12 +335,13 @@ impl Frame<'_> {
     }
 }
 
-/// One round of the strip, without the stage it is in; the last says of how many.
+/// Describes one round of the strip, without its stage; the last round also says how many there may be.
 fn came(word: &str, round: &Round, of: Option<u32>, dots: bool) -> String {
     let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
     let head = format!("{word}{}{of}", round.number);
     match round.came {
         None => head,
+        // A dry round needs no dots.
         Some(came) if came.dry => format!("{head} ○ dry"),
         Some(came) if dots => {
             format!("{head} {} {} new", "●".repeat(came.new.min(BAR) as usize), came.new)
@@ -334,7 +350,7 @@ fn came(word: &str, round: &Round, of: Option<u32>, dots: bool) -> String {
     }
 }
 
-/// Findings of one severity by what a person wants to know of them.
+/// Counts the findings of one severity by their progress.
 #[derive(Default)]
 struct Counted {
     fixed: u32,
@@ -358,10 +374,11 @@ impl Counted {
         self.fixed + self.in_hand + self.open + self.aside
     }
 
+    /// Draws the bar of one severity.
     fn bar(&self) -> String {
         let all = self.all();
         let cells = all.min(BAR);
-        // Summed up first: rounding every part by itself would make bars of different lengths.
+        // Sums are rounded, not single parts: bars of equal counts have equal lengths that way.
         let upto = |sum: u32| (sum * cells / all.max(1)) as usize;
         let (fixed, in_hand) = (upto(self.fixed), upto(self.fixed + self.in_hand));
         let (open, end) = (upto(self.fixed + self.in_hand + self.open), cells as usize);

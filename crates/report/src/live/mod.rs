@@ -1,8 +1,8 @@
-//! The live view of a run on a terminal: permanent lines above, a region below them that is painted over and over.
+//! The live view of a run on a terminal: permanent lines above, and below them a region that is repainted.
 //!
-//! What is permanent is drawn by [`Lines`], so that the scrollback reads like the log of the run; the region is a [`Board`]'s
-//! frame. Neither asks the terminal anything: how large it is and how late it is are handed in. Keys and signals are the
-//! binary's.
+//! Permanent lines are drawn by [`LineReporter`], so that the scrollback reads like the log of the run. The region is a frame
+//! of the [`LiveBoard`]. Neither asks the terminal anything: its size and the time are passed in. Keys and signals are handled
+//! by the binary.
 
 mod board;
 mod frame;
@@ -21,43 +21,44 @@ use tribunal_core::{
 
 use crate::{Lines, Mode, Reporter, columns::width, style::Screen};
 
-/// Between two paintings of the region.
+/// The time between two repaints of the region.
 const PACE_MS: u64 = 100;
 
-// All that happens between these is shown at once, by terminals that can; the cursor does not wander about meanwhile.
+// A terminal that supports synchronized output shows everything between these two at once. The cursor is hidden meanwhile.
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
-/// A terminal that takes a character for wider than we do cuts the line instead of breaking it.
+/// Turns wrapping off: if the terminal takes a character for wider than we do, it cuts the line instead of breaking it.
 const NO_WRAP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 const ERASE_BELOW: &str = "\x1b[J";
 const ERASE_RIGHT: &str = "\x1b[K";
 
+/// Whether the region may be painted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
-    /// The region is ours to paint.
+    /// The region is on the screen and may be painted.
     Here,
-    /// Permanent lines only: somebody else has the terminal, or the run has ended.
+    /// Only permanent lines are written: another program has the terminal, or the run has ended.
     Away,
     /// The terminal is gone.
     Gone,
 }
 
-/// Between two calls the cursor stands at the beginning of the region's last line.
+/// Reports a run on a terminal. Between two calls the cursor is at the beginning of the region's last line.
 #[derive(Debug)]
 pub struct Live<W> {
     out: W,
     screen: Screen,
-    /// Of the terminal.
+    /// The height of the terminal.
     rows: usize,
     board: Board,
     lines: Lines<Vec<u8>>,
-    /// The region as it stands on the screen.
+    /// The region as it is on the screen.
     shown: Vec<String>,
     presence: Presence,
     painted_at: u64,
     stale: bool,
-    /// What stands on the screen cannot be painted over line by line.
+    /// Whether the region must be repainted as a whole, because the screen no longer shows what we painted.
     anew: bool,
 }
 
@@ -73,17 +74,18 @@ impl<W: Write> Live<W> {
         self.board.controls
     }
 
-    /// The person chose something.
+    /// Applies a choice of the user.
     pub fn control(&mut self, controls: Controls) -> io::Result<()> {
         self.board.controls = controls;
         self.lines.set_mode(controls.mode);
         self.paint(&[])
     }
 
-    /// The run has been awake for so long: paints what changed, if it is time.
+    /// Sets the run's awake time and repaints what changed, if enough time has passed.
     pub fn tick(&mut self, awake_ms: u64) -> io::Result<()> {
         let before = self.board.now();
         self.board.tick(awake_ms);
+        // Clocks in the region show whole seconds.
         self.stale |= before / 1_000 != self.board.now() / 1_000;
         let due = self.shown.is_empty() || self.board.now() >= self.painted_at + PACE_MS;
         if self.stale && due {
@@ -92,7 +94,7 @@ impl<W: Write> Live<W> {
         Ok(())
     }
 
-    /// The terminal has another size now.
+    /// Adapts to a new size of the terminal.
     pub fn resize(&mut self, screen: Screen, rows: usize) -> io::Result<()> {
         self.lines.set_screen(screen.clone());
         (self.screen, self.rows) = (screen, rows);
@@ -100,13 +102,13 @@ impl<W: Write> Live<W> {
         self.paint(&[])
     }
 
-    /// A line that is not in the journal, for whoever watches now.
+    /// Writes a line that is not in the journal, for the user who is watching.
     pub fn notice(&mut self, text: &str) -> io::Result<()> {
         let text = format!("{}\n", self.screen.wrap(0, text));
         self.paint(text.as_bytes())
     }
 
-    /// Takes the region away: somebody else will write, or nothing more comes.
+    /// Removes the region, because another program will write or because nothing more follows.
     pub fn leave(&mut self) -> io::Result<()> {
         let erase = self.erase();
         self.shown.clear();
@@ -116,8 +118,9 @@ impl<W: Write> Live<W> {
         self.write(&erase)
     }
 
-    /// Paints it again, from nothing: what stands on the screen is not ours.
+    /// Paints the region from scratch, because the screen now shows another program's output.
     pub fn come_back(&mut self) -> io::Result<()> {
+        // What is on the screen now must not be erased.
         self.shown.clear();
         if self.presence == Presence::Away && self.board.is_running() {
             self.presence = Presence::Here;
@@ -125,33 +128,35 @@ impl<W: Write> Live<W> {
         self.paint(&[])
     }
 
-    /// The terminal is gone; the run is not.
+    /// Stops writing: the terminal is gone, but the run goes on.
     pub fn hang_up(&mut self) {
         self.presence = Presence::Gone;
     }
 
-    /// To the region's first column and away with everything from there on.
+    /// The escape codes that move the cursor to the region's first column and erase everything from there on.
     fn erase(&self) -> String {
         if self.shown.is_empty() {
             return String::new();
         }
         let columns = self.screen.width.unwrap_or(usize::MAX).max(1);
-        // A terminal that became narrower has broken our lines: all common ones do.
+        // If the terminal became narrower, it has wrapped our lines. All common terminals do so.
         let rows = |line: &String| width_of(line).div_ceil(columns).max(1);
         let up: usize = self.shown[..self.shown.len() - 1].iter().map(rows).sum();
         format!("\r{}{ERASE_BELOW}", go_up(up))
     }
 
-    /// Writes what is permanent, then the region below it: whole, or only those lines that changed.
+    /// Writes the permanent lines, then the region below them: all of it, or only the lines that changed.
     fn paint(&mut self, permanent: &[u8]) -> io::Result<()> {
         self.stale = false;
         self.painted_at = self.board.now();
+        // A line feed alone need not return to the first column, depending on the terminal's modes.
         let above = String::from_utf8_lossy(permanent).replace('\n', "\r\n");
         if self.presence != Presence::Here || !self.board.has_begun() {
             return self.write(&above);
         }
-        // Some of the log stays in sight.
+        // A third of the screen is left for the log.
         let frame = self.board.frame(&self.screen, (self.rows * 2 / 3).max(1));
+        // Permanent lines move the region down, so it cannot be repainted in place.
         let anew = std::mem::take(&mut self.anew) || !permanent.is_empty();
         let over = !anew && frame.len() == self.shown.len();
         if over && frame == self.shown {
@@ -166,6 +171,7 @@ impl<W: Write> Live<W> {
         self.write(&format!("{BEGIN}{painted}\r{WRAP}{END}"))
     }
 
+    /// The escape codes that repaint only the lines that differ from the screen.
     fn changed(&self, frame: &[String]) -> String {
         let mut painted = format!("\r{}{NO_WRAP}", go_up(frame.len().saturating_sub(1)));
         for (at, (new, old)) in frame.iter().zip(&self.shown).enumerate() {
@@ -175,16 +181,19 @@ impl<W: Write> Live<W> {
             if new != old {
                 painted.push_str(new);
                 painted.push_str(ERASE_RIGHT);
+                // A shorter line leaves the end of the old one behind.
             }
         }
         painted
     }
 
+    /// Writes to the terminal, and gives up on it after the first error.
     fn write(&mut self, text: &str) -> io::Result<()> {
         if self.presence == Presence::Gone || text.is_empty() {
             return Ok(());
         }
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        // A broken terminal must not end the run.
         if written.is_err() {
             self.presence = Presence::Gone;
         }
@@ -192,11 +201,12 @@ impl<W: Write> Live<W> {
     }
 }
 
+/// The escape code that moves the cursor up. Zero rows need none: terminals read `0A` as one row.
 fn go_up(rows: usize) -> String {
     if rows == 0 { String::new() } else { format!("\x1b[{rows}A") }
 }
 
-/// Columns of a line of ours; our own colours take none.
+/// The width of a line that we painted; our own colour codes take no columns.
 fn width_of(line: &str) -> usize {
     let mut parts = line.split('\x1b');
     let first = parts.next().map_or(0, width);
@@ -208,6 +218,7 @@ impl<W: Write> Reporter for Live<W> {
         self.board.see(entry);
         self.lines.entry(entry)?;
         let permanent = self.lines.take();
+        // The region goes before the ending is written, so that the ending is the last thing on the screen.
         if matches!(entry.event, Event::RunParked(_) | Event::RunFinished(_)) {
             self.leave()?;
         }
@@ -223,7 +234,7 @@ impl<W: Write> Reporter for Live<W> {
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
         self.board.progress(progress);
         self.stale = true;
-        // The region says it; lines of it are for those who want everything.
+        // The region already shows progress; lines for it are only for users who want everything.
         if self.board.controls.mode < Mode::Verbose && self.presence == Presence::Here {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! One seat, one challenger or one fixer, and what it does now.
+//! One seat, one challenger or one fixer, and what it is doing.
 
 use tribunal_core::{
     event::Event,
@@ -7,20 +7,21 @@ use tribunal_core::{
 
 use crate::{columns::clean, words};
 
-/// An agent that was not heard of for so long may hang.
+/// An agent that has reported nothing for this long may hang.
 pub const STALL_MS: u64 = 60_000;
 
+/// What a worker is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its turn has not come.
+    /// Its turn has not come yet.
     Waiting,
     Working {
         since: u64,
-        /// Its last sign of life.
+        /// When it last reported anything.
         heard: u64,
         doing: String,
     },
-    /// Its agent is at a usage limit.
+    /// Its agent has reached a usage limit.
     Limited,
     /// Its patch is being merged and checked.
     Landing {
@@ -34,15 +35,16 @@ pub enum State {
     },
 }
 
+/// A seat, challenger or fixer that the live view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     /// The key of its task, without `/again`.
     pub key: Key,
-    /// Its role, `challenger 1` or `fixer 2`.
+    /// The name of its role, or `challenger 1`, `fixer 2`.
     pub name: String,
-    /// Empty until it is asked.
+    /// The agent's name; empty until it is asked.
     pub agent: String,
-    /// What a fixer has in hand, or a challenger disputes.
+    /// The findings that a fixer repairs or a challenger disputes.
     pub hand: Vec<FindingId>,
     pub state: State,
 }
@@ -52,12 +54,15 @@ impl Worker {
         Worker { key, name, agent: String::new(), hand, state: State::Waiting }
     }
 
+    /// Records that the agent was asked.
     pub(super) fn asked(&mut self, agent: &str, doing: &str, now: u64) {
         self.agent = clean(agent);
         self.state = State::Working { since: now, heard: now, doing: clean(doing) };
     }
 
+    /// Records what the agent reports.
     pub(super) fn heard_of(&mut self, text: &str, now: u64) {
+        // Output may still arrive after the task has ended; it must not bring the worker back to work.
         if let State::Working { heard, doing, .. } = &mut self.state {
             *heard = now;
             *doing = clean(text);
@@ -65,6 +70,7 @@ impl Worker {
     }
 
     pub(super) fn done(&mut self, says: &str) {
+        // The state keeps cleaned text, so that drawing needs no further care.
         self.state = State::Done { says: clean(says) };
     }
 
@@ -72,7 +78,7 @@ impl Worker {
         self.state = State::Failed { says: clean(says) };
     }
 
-    /// Takes in a fact noted about this worker.
+    /// Takes in an event about this worker.
     pub(super) fn noted(&mut self, event: &Event) {
         match event {
             Event::SeatAnswered { raised, .. } => self.done(&words::raised(*raised)),
@@ -80,6 +86,7 @@ impl Worker {
                 self.failed(&fault.detail);
             }
             Event::ChallengerAnswered { fault: Some(fault), .. } => self.failed(&fault.detail),
+            // What a challenger said is shown with the rulings, not here.
             Event::ChallengerAnswered { .. } => self.done("answered"),
             Event::PatchLanded { lines, .. } => {
                 self.done(&format!("landed, {}", words::count(*lines, "line")));
@@ -89,15 +96,16 @@ impl Worker {
         }
     }
 
-    /// How long it has been at it.
+    /// How long it has been working.
     pub fn busy_ms(&self, now: u64) -> Option<u64> {
         match self.state {
+            // A worker that waits or has finished is not busy.
             State::Working { since, .. } | State::Landing { since } => Some(now.saturating_sub(since)),
             _ => None,
         }
     }
 
-    /// How long nothing was heard of it, if that is worth a warning.
+    /// How long it has reported nothing, if that is worth a warning.
     pub fn stalled_ms(&self, now: u64) -> Option<u64> {
         match self.state {
             State::Working { heard, .. } => Some(now.saturating_sub(heard)).filter(|ms| *ms >= STALL_MS),

@@ -1,4 +1,4 @@
-//! A round whose findings were disputed, as people see it: in lines, live, in the log, in tables.
+//! A round with disputed findings in every form: lines, live view, log and tables.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
@@ -28,7 +28,7 @@ fn drawn(journal: &[Entry], mode: Mode, screen: Screen) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// From the first answer of a challenger on.
+/// The lines from the first answer of a challenger on.
 fn sitting(text: &str) -> String {
     text.lines().skip_while(|line| !line.contains("challenger 1")).collect::<Vec<_>>().join("\n")
 }
@@ -101,7 +101,7 @@ fn a_round_with_nothing_to_dispute_says_nothing_about_challenges() {
     assert!(!findings.contains("challenge"), "{findings}");
 }
 
-/// The journal up to the first entry for which this holds.
+/// The journal up to the first entry for which `is_last` holds.
 fn upto(ends: impl Fn(&Event) -> bool) -> Vec<Entry> {
     let all = challenged();
     let at = all.iter().position(|entry| ends(&entry.event)).unwrap();

@@ -1,4 +1,4 @@
-//! A recorded run as people see it: piped, on a wide terminal, on a narrow one, in colour.
+//! A recorded run as lines: piped, on a wide terminal, on a narrow one, in colour.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
@@ -26,7 +26,7 @@ fn piped() {
     insta::assert_snapshot!(drawn(Screen::default()));
 }
 
-/// As a build that calculates confidence would have recorded it.
+/// The sample journal as a build that calculates confidence would have recorded it.
 fn with_confidence() -> Vec<Entry> {
     let mut all = Vec::new();
     for entry in entries(SAMPLE_JOURNAL) {

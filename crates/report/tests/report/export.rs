@@ -1,4 +1,4 @@
-//! Findings for others: a page, a comment, SARIF. That no text of an agent breaks out of them is in `inert.rs`.
+//! Exports of findings: a page, a comment, SARIF. The tests that no text of an agent breaks out of them are in `inert.rs`.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ use tribunal_core::{
 use tribunal_report::{Export, Rulings, tables::Standing};
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged, entries};
 
-/// Where it came from stands in the README beside it.
+/// The README beside the file says where it came from.
 const SCHEMA: &str = include_str!("../fixtures/sarif-schema-2.1.0.json");
 
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ fn all(journal: &[Entry], form: Form) -> String {
     some(journal, form, |_| true)
 }
 
-/// The journal with every finding changed at its raising.
+/// The journal with every finding changed when it is raised.
 fn with(mut journal: Vec<Entry>, change: impl Fn(&mut Finding)) -> Vec<Entry> {
     for entry in &mut journal {
         if let Event::FindingRaised { finding } = &mut entry.event {
@@ -89,7 +89,7 @@ fn lines_of_code_stand_as_they_are_between_fences() {
     assert!(page.contains("\n\n````text\nif a {\n    ```\n}\n````\n\n- "), "{page}");
 }
 
-/// So many findings, of all severities and statuses in turn, each with a long text.
+/// A journal with the given number of findings, of all severities and statuses in turn, each with a long text.
 fn crowd(number: u32) -> Vec<Entry> {
     let recorded = recorded();
     let raised = |entry: &&Entry| matches!(entry.event, Event::FindingRaised { .. });
@@ -132,9 +132,9 @@ fn results(sarif: &str) -> Vec<Value> {
     log["runs"][0]["results"].as_array().unwrap().clone()
 }
 
-/// What the official schema has against a log.
+/// The errors that the official schema reports for a log.
 fn objections(log: &Value) -> Vec<String> {
-    // The pattern of languages, which we do not name, has a bracket too many: scripts let that pass, our validator does not.
+    // The schema's pattern for languages, which we do not use, has a bracket too many. Our validator rejects that.
     let schema = SCHEMA.replace("[a-zA-Z]{2}]?$", "[a-zA-Z]{2}?$");
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();

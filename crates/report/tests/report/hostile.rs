@@ -1,4 +1,4 @@
-//! A journal may have come with a clone, and agents write what they like: whatever its strings hold, no screen obeys them.
+//! A journal may have come with a clone, and agents write what they like: no string in it may control a screen.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use serde_json::Value;
@@ -14,10 +14,10 @@ use tribunal_report::{
 };
 use tribunal_testkit::{SAMPLE_JOURNAL, challenged, entries};
 
-/// What clears a screen, what hides behind one character, what turns the writing round, what forges a line.
+/// A text that clears the screen, sends a one-character escape sequence, reverses the text direction and forges a line.
 const POISON: &str = "\x1b[2J\u{9b}31m\u{202e}\n[!] forged";
 
-/// The entry with the poison in every string that may be any string; names of kinds and numbers of findings may not.
+/// The entry with the hostile text in every free string. Names of kinds and ids of findings cannot take it.
 fn poisoned(entry: &Entry) -> Entry {
     let mut value = serde_json::to_value(entry).unwrap();
     let mut paths = Vec::new();
@@ -27,6 +27,7 @@ fn poisoned(entry: &Entry) -> Entry {
         let after = format!("{}{POISON}", before.as_str().unwrap());
         *value.pointer_mut(&path).unwrap() = after.into();
         let reads = serde_json::from_value::<Entry>(value.clone());
+        // A string that the format does not allow to change keeps its value.
         if !reads.is_ok_and(|entry| entry.event != Event::Unknown) {
             *value.pointer_mut(&path).unwrap() = before;
         }
@@ -77,7 +78,7 @@ fn nothing_in_a_journal_steers_a_reporter_s_screen() {
                         lines.progress(&Progress { key: key.clone(), text: POISON.into() }).unwrap();
                     }
                 }
-                // A wrapped line may begin with anything; it is indented or it is the agent's.
+                // A wrapped line may begin with anything: it is indented, or it is the agent's own text.
                 let drawn = String::from_utf8(out).unwrap();
                 assert!(
                     !drawn.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'),

@@ -1,7 +1,7 @@
-//! Whatever agents write into whatever they may write: a page and a comment keep their form, and a SARIF log stays one.
+//! Untrusted text in every field: a page and a comment keep their structure, and a SARIF log stays valid.
 //!
-//! The judge of Markdown is a parser with all that forges add to it: the tree of a hostile page is that of a harmless one,
-//! and the hostile text is found in it as text.
+//! A Markdown parser with the extensions of forges judges the result: the tree of a hostile page must equal that of a harmless
+//! one, and the hostile text must be found in it as text.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use comrak::{
@@ -111,11 +111,11 @@ fn text() -> impl Strategy<Value = String> {
         1 => any::<char>().prop_map(String::from),
         1 => "[ -~]{1,5}",
     ];
-    // The last letter sees to it that something is left of it when it is cleaned.
+    // The last letter ensures that something is left of the text after it is cleaned.
     prop::collection::vec(part, 0..8).prop_map(|parts| parts.concat() + "z")
 }
 
-/// The journal with the text wherever an agent, a document or a name may have put one.
+/// The journal with the text in every place where an agent, a document or a name may have put it.
 fn told(mut journal: Vec<Entry>, text: &str) -> Vec<Entry> {
     for entry in &mut journal {
         entry.run = RunId::new(text);
@@ -151,7 +151,7 @@ fn tell(finding: &mut Finding, text: &str) {
     finding.raisers.iter_mut().for_each(|raiser| raiser.agent = AgentName::new(text));
     finding.history.iter_mut().for_each(|step| step.note = text.into());
     if let Some(place) = &mut finding.place {
-        // In the comment a place has its file only where it is not that under review.
+        // In the comment a place names its file only if that is not the file under review.
         place.file = if finding.id.0.is_multiple_of(2) { text.into() } else { format!("{text}/b") };
         place.section = text.into();
     }
@@ -181,7 +181,7 @@ fn forge() -> Options<'static> {
     options
 }
 
-/// What a forge makes of a page: its tree, with all HTML in it, and its text.
+/// What a forge makes of a page: its tree, including all HTML, and its text.
 struct Read {
     tree: Vec<String>,
     text: String,
@@ -215,7 +215,7 @@ fn walk<'a>(node: Node<'a>, depth: usize, read: &mut Read) {
     }
 }
 
-/// Every letter an `x`; white space stays, so that lines stay lines.
+/// Replaces every character by an `x`; white space stays, so that lines stay lines.
 fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_whitespace() { c } else { 'x' }).collect()
 }
@@ -249,7 +249,7 @@ fn assert_inert(journal: fn() -> Vec<Entry>, text: &str) {
     }
 }
 
-/// Forges look for these in the finished text.
+/// Checks that the rendered text has none of the patterns that forges turn into mentions and links.
 fn assert_calls_nobody(text: &str) {
     let lower = text.to_lowercase();
     for sign in ["://", "www."] {

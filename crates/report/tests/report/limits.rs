@@ -1,4 +1,4 @@
-//! What people see of usage limits, and of money where a subscription pays.
+//! How usage limits are shown, and costs that a subscription pays.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use tribunal_core::{
@@ -20,7 +20,7 @@ use tribunal_testkit::{SAMPLE_JOURNAL, entries};
 const NOW: u64 = 1_794_754_020_000;
 const HOUR: u64 = 3_600_000;
 
-/// The recorded run up to the middle of its panel, as it would go on at a usage limit of 2 h 13 min.
+/// The recorded run up to the middle of its panel, followed by a wait of 2 h 13 min for a usage limit.
 fn at_a_limit() -> Vec<Entry> {
     let mut all: Vec<Entry> = entries(SAMPLE_JOURNAL).into_iter().take(12).collect();
     let last = all.last().unwrap().clone();
@@ -34,7 +34,7 @@ fn at_a_limit() -> Vec<Entry> {
     all
 }
 
-/// The limit has passed.
+/// The journal after the limit has passed.
 fn passed(mut all: Vec<Entry>) -> Vec<Entry> {
     let last = all.last().unwrap().clone();
     let key = Key::new("round-1/review/adversarial/wait-1");
@@ -98,7 +98,7 @@ fn a_live_run_that_waits_says_so_in_its_status() {
     assert_eq!(said(&passed(at_a_limit()), true), "");
 }
 
-/// The recorded run, with what its agents' replies cost said to be what it would have been by the token.
+/// The recorded run, with the cost of every nth reply marked as paid by a subscription.
 fn by_plan(every: usize) -> Vec<Entry> {
     let mut all = entries(SAMPLE_JOURNAL);
     let mut spent = (Cost(0), Cost(0));

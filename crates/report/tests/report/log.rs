@@ -1,4 +1,4 @@
-//! A recorded run in part and in full: filters, every entry on a line of its own, calls of agents.
+//! A recorded run in part and in full: filters, a line for every entry, calls of agents.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ fn in_full_every_entry_has_a_line() {
     let mut verbose = Verbose::new(&mut out, Screen { width: Some(110), ..Screen::default() });
     for entry in recorded() {
         match entry.event {
-            // Names and times of this one recording; the rest is the same in every one.
+            // The entries in between contain names and times of this one recording only.
             _ if entry.seq <= 36 || entry.seq > 150 => verbose.entry(&entry).unwrap(),
             _ => verbose.past(&entry),
         }

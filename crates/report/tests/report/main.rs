@@ -1,6 +1,6 @@
-//! What people see of recorded runs: lines, the live view, tables and exports.
+//! How recorded runs are shown: lines, the live view, tables and exports.
 //!
-//! One binary for all of them: every further one would be linked against everything again.
+//! All tests are in one binary, because every further one would be linked against everything again.
 
 mod challenged;
 mod drawn;

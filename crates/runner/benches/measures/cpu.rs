@@ -4,21 +4,21 @@ use std::fs;
 
 use crate::Outcome;
 
-/// The kernel counts in hundredths of a second towards programs, whatever its own clock is.
+/// The kernel counts in hundredths of a second towards programs, regardless of its own clock.
 const TICK_MS: f64 = 10.0;
 
 /// CPU time so far, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Cpu {
     pub own: f64,
-    /// Of children that were waited for, and of theirs.
+    /// The time of children that were waited for, and of their children.
     pub children: f64,
 }
 
 impl Cpu {
     pub fn now() -> Outcome<Cpu> {
         let stat = fs::read_to_string("/proc/self/stat")?;
-        // The second field is the program's name and may contain anything, so counting starts behind it.
+        // The second field is the program's name and may contain anything, so counting starts after it.
         let (_, fields) = stat.rsplit_once(')').ok_or("/proc/self/stat has another form")?;
         let ticks: Vec<f64> =
             fields.split_whitespace().skip(11).take(4).map(str::parse).collect::<Result<_, _>>()?;

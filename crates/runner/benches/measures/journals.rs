@@ -1,4 +1,4 @@
-//! How long reading journals takes.
+//! Measures how long reading journals takes.
 
 use std::{hint::black_box, path::Path};
 
@@ -17,7 +17,7 @@ use crate::{Outcome, cpu::Cpu, say};
 const EVENTS: usize = 100_000;
 const RUNS: usize = 1_000;
 
-/// Records the entries of a real run under another name; `copy` makes their ids unique.
+/// Records the entries of a real run under another name; `copy_number` makes their ids unique.
 fn record(store: &Store, run: &RunId, copy: usize, entries: &[Entry]) -> Outcome<()> {
     let entries = entries.iter().map(|entry| NewEntry {
         run: run.clone(),
@@ -28,8 +28,8 @@ fn record(store: &Store, run: &RunId, copy: usize, entries: &[Entry]) -> Outcome
     Ok(())
 }
 
-/// What resuming reads: entries out of the store, the view folded from them, and the history that the desk replays. The
-/// journal is a recorded review over and over, boundaries and all.
+/// Measures what resuming reads: entries from the store, the view folded from them, and the history that the replayer needs.
+/// The journal is a recorded review many times over, including its boundaries.
 pub fn replay() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let recorded = entries(SAMPLE_JOURNAL);

@@ -44,7 +44,7 @@ fn measure() -> Outcome<()> {
         ["many-runs", folder] => journals::many_runs(Path::new(folder)),
         ["masking"] => texts::masking(),
         ["loops"] => texts::loops(),
-        // `cargo test --benches` looks whether it starts.
+        // `cargo test --benches` only checks that it starts.
         [] => Ok(()),
         other => Err(format!("there is no measure {other:?}").into()),
     }

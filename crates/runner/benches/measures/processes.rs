@@ -1,4 +1,4 @@
-//! What an agent's process costs us, and how many of them one process of ours can hold.
+//! Measures the cost of an agent's process, and how many of them one of our processes can hold.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 1_000;
 /// Enough for a busy machine; none of these agents takes a second.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The one place where this bench starts agents.
+/// The only place where this bench starts agents.
 async fn run(argv: &[&str], folder: &Path, seen: Option<OnOutput>) -> Outcome<()> {
     let (program, args) = argv.split_first().ok_or("no program")?;
     let ended = tribunal_supervise::run(Command {
@@ -56,7 +56,7 @@ fn runtime() -> Outcome<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// So many agents that do nothing, one after the other.
+/// Runs this many agents that do nothing, one after the other.
 pub fn agents(count: usize) -> Outcome<()> {
     let folder = std::env::temp_dir();
     runtime()?.block_on(async {
@@ -67,7 +67,7 @@ pub fn agents(count: usize) -> Outcome<()> {
     })
 }
 
-/// All CPU time that is spent for an agent that does nothing, without what it spends itself; and how many programs are
+/// Measures all CPU time that is spent on an agent that does nothing, without what it spends itself, and how many programs are
 /// executed for it.
 pub fn overhead() -> Outcome<()> {
     let before = Cpu::now()?;
@@ -88,7 +88,7 @@ pub fn overhead() -> Outcome<()> {
     }
 }
 
-/// Counted by strace; None where there is none.
+/// Counts executed programs with strace; `None` where there is no strace.
 fn execs(agents: u32) -> Outcome<Option<f64>> {
     let log = tempfile::NamedTempFile::new()?;
     let traced = process::Command::new("strace")
@@ -102,12 +102,12 @@ fn execs(agents: u32) -> Outcome<Option<f64>> {
     }
     let text = fs::read_to_string(log.path())?;
     let done = text.lines().filter(|line| line.contains("execve(") && line.ends_with(" = 0"));
-    // Ours is one of them.
+    // One of them is the measured program itself.
     Ok(Some((done.count() as f64 - 1.0) / f64::from(agents)))
 }
 
-/// A thousand agents that all wait at one gate, and our memory once they have all gone through it. What their keepers take is
-/// theirs.
+/// Starts a thousand agents that all wait at one gate, and measures our memory once all have passed it. The memory of their
+/// keepers is not included.
 pub fn at_once() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     let gate = folder.path().join("gate");
@@ -139,9 +139,9 @@ async fn all_at_once(folder: PathBuf, gate: PathBuf) -> Outcome<()> {
         });
     }
     tokio::time::timeout(PATIENCE, all_here.notified()).await?;
-    // Whoever opens the gate later still finds it open: it is held until all are through.
+    // An agent that arrives late still finds the gate open: it is held until all have passed.
     let mut open = fs::OpenOptions::new().read(true).write(true).open(&gate)?;
-    // A line each, and empty ones: shells read byte by byte, all from one pipe.
+    // One line per agent, and empty ones: shells read byte by byte, all from one pipe.
     let lines = "\n".repeat(AT_ONCE);
     let writer = tokio::task::spawn_blocking(move || open.write_all(lines.as_bytes()).map(|()| open));
     while let Some(ended) = agents.join_next().await {

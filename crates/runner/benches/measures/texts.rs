@@ -1,4 +1,4 @@
-//! How fast texts are masked and compared.
+//! Measures how fast texts are masked and compared.
 
 use std::hint::black_box;
 
@@ -10,7 +10,7 @@ use crate::{Outcome, cpu::Cpu, say};
 
 const MB: usize = 1 << 20;
 
-/// About a megabyte of what agents print: prose, code, JSON, and here and there something to be masked.
+/// Returns about a megabyte of typical agent output: prose, code, JSON, and here and there something to be masked.
 fn output() -> String {
     let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
     let mut text = String::new();
@@ -41,7 +41,7 @@ pub fn masking() -> Outcome<()> {
     say("masking", (times * text.len()) as f64 / 1e6 / seconds.max(0.001))
 }
 
-/// Pairs of a megabyte each: nearly the same, all else but the same, and whatever is hard to align.
+/// Compares pairs of a megabyte each: nearly equal ones, entirely different ones, and some that are hard to align.
 pub fn loops() -> Outcome<()> {
     let output = output();
     let words = |step: usize| -> String {

@@ -1,9 +1,9 @@
-//! The lock beside a file that others write as well: created exclusively, it says who holds it. Its file is the lock, since
-//! people and BMAD's own tools can see a file; nothing else is agreed on with them.
+//! The lock beside a file that others write as well: it is created exclusively and names its holder. The file itself is the
+//! lock, since the user and BMAD's own tools can see a file; nothing else is agreed on with them.
 //!
-//! A lock is left behind only by a process that was killed. It is cleared when its holder is provably dead and it is 30 seconds
-//! old: moved aside, looked at a second later, and dropped when it was the one that had been looked at. What cannot be read as
-//! ours is never cleared.
+//! A lock is left behind only by a killed process. It is cleared when its holder is provably dead and it is 30 seconds old: it
+//! is moved aside, inspected a second later, and removed if it is still the same one. A lock that is not readable as ours is
+//! never cleared.
 
 use std::{
     fmt, fs,
@@ -15,27 +15,27 @@ use std::{
 
 use tribunal_supervise::Identity;
 
-/// Waits between one try and the next.
+/// The waiting times between attempts.
 const BACKOFF: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
     Duration::from_millis(400),
     Duration::from_millis(800),
 ];
-/// A younger lock is not cleared, whoever holds it.
+/// A younger lock is never cleared.
 const STALE: Duration = Duration::from_secs(30);
-/// Between moving a lock aside and dropping it.
+/// The time between moving a lock aside and removing it.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// What a program that wants the lock writes first, so that it can be told from other files.
+/// The first line of our locks, which tells them from other files.
 const HEADING: &str = "tribunal";
 
-/// Time as it passes; tests have one that does not.
+/// The clock; tests use one that stands still.
 pub(super) trait Clock {
     fn now(&self) -> SystemTime;
     fn wait(&self, length: Duration);
 }
 
-/// The machine's.
+/// The machine's clock.
 pub(super) struct Real;
 
 impl Clock for Real {
@@ -48,7 +48,7 @@ impl Clock for Real {
     }
 }
 
-/// Taken away when dropped.
+/// A lock that is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Lock {
     path: PathBuf,
@@ -57,30 +57,30 @@ pub(super) struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Another's lock, after ours was taken for dead, stays.
+        // Our lock may have been cleared as stale; the lock of another process stays.
         if fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Why a lock could not be had.
+/// The reason why a lock could not be taken.
 #[derive(Debug)]
 pub enum Locked {
     By { holder: Holder, lock: PathBuf },
     Failed { cause: io::Error, lock: PathBuf },
 }
 
-/// What stands in a lock.
+/// The content of a lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// None: it is not one of ours.
+    /// The process, or `None` if the lock is not one of ours.
     pub process: Option<Identity>,
     pub age: Duration,
 }
 
 impl Holder {
-    /// Only what is provable counts: another container's process is unknown.
+    /// Whether the holder is provably dead: a process of another container is unknown.
     pub fn is_dead(&self) -> bool {
         self.process.is_some_and(|process| !process.is_alive())
     }
@@ -103,7 +103,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// `sprint-status.yaml.lock` beside `sprint-status.yaml`.
+/// Returns `sprint-status.yaml.lock` beside `sprint-status.yaml`.
 fn path_for(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_os_string();
     name.push(".lock");
@@ -113,13 +113,14 @@ fn path_for(file: &Path) -> PathBuf {
 pub(super) fn take(file: &Path, clock: &dyn Clock) -> Result<Lock, Locked> {
     let path = path_for(file);
     let failed = |cause: io::Error| Locked::Failed { cause, lock: path.clone() };
+    // The waits grow, since a lock that is still held after a short wait is likely to be held longer.
     let mut waits = BACKOFF.iter();
     loop {
         if let Some(lock) = create(&path).map_err(failed)? {
             return Ok(lock);
         }
         let Some((holder, text)) = look(&path, clock).map_err(failed)? else {
-            // It was let go this very moment.
+            // It was released at this very moment.
             continue;
         };
         if holder.is_stale() {
@@ -133,10 +134,10 @@ pub(super) fn take(file: &Path, clock: &dyn Clock) -> Result<Lock, Locked> {
     }
 }
 
-/// None: somebody has it.
+/// Creates the lock. Returns `None` if it is taken.
 fn create(path: &Path) -> io::Result<Option<Lock>> {
     let text = format!("{HEADING}\n{}\n", Identity::own());
-    // Never seen half written: it is made under a name of its own and given this one if nobody has it.
+    // The lock is never visible half written: it is created under a temporary name and renamed only if the name is free.
     let folder = path.parent().unwrap_or(Path::new("."));
     let prefix = format!("{}{}-", crate::files::TEMPORARY, Identity::own());
     let mut own = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;
@@ -148,11 +149,11 @@ fn create(path: &Path) -> io::Result<Option<Lock>> {
     }
 }
 
-/// Who holds it and what stands in it; none: nobody any more.
+/// Returns the holder and the content of the lock; `None` if it is gone.
 fn look(path: &Path, clock: &dyn Clock) -> io::Result<Option<(Holder, Vec<u8>)>> {
     let read = || -> io::Result<(Holder, Vec<u8>)> {
         let made = fs::symlink_metadata(path)?;
-        // A link or a folder is nobody's lock of ours, and is not opened.
+        // A link or a directory is not one of our locks, and is not opened.
         let text = if made.is_file() { fs::read(path)? } else { Vec::new() };
         let age = clock.now().duration_since(made.modified()?).unwrap_or_default();
         Ok((Holder { process: process_in(&text), age }, text))
@@ -170,13 +171,13 @@ fn process_in(text: &[u8]) -> Option<Identity> {
     (lines.next() == Some(HEADING)).then(|| lines.next()?.parse().ok())?
 }
 
-/// Moves a stale lock aside, looks again, and drops it if it was the one that was looked at.
+/// Moves a stale lock aside, inspects it again, and removes it if it is still the same one.
 fn clear(path: &Path, text: &[u8], clock: &dyn Clock) -> io::Result<()> {
     let mut aside = path.as_os_str().to_os_string();
     aside.push(".clearing");
     let aside = PathBuf::from(aside);
     match fs::rename(path, &aside) {
-        // Somebody else was faster.
+        // Another process cleared it first.
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     }
@@ -186,7 +187,7 @@ fn clear(path: &Path, text: &[u8], clock: &dyn Clock) -> io::Result<()> {
         other => other?,
     };
     if moved != text {
-        // A new lock was taken between the look and the move: it is given back, unless its place was taken since.
+        // A new lock was taken between the check and the move: it is put back, unless its place was taken since.
         match fs::hard_link(&aside, path) {
             Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => return Err(cause),
             _ => {}
@@ -204,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// Time that stands still; `each` happens at every wait.
+    /// A clock that stands still; `on_wait` is called at every wait.
     struct Still<'a> {
         now: SystemTime,
         waited: RefCell<Vec<Duration>>,
@@ -227,7 +228,7 @@ mod tests {
         Still { now, waited: RefCell::default(), each }
     }
 
-    /// So many seconds after the lock was made, to the instant.
+    /// A clock that is set to this many seconds after the lock was created.
     fn after<'a>(lock: &Path, seconds: u64, each: &'a dyn Fn(usize)) -> Still<'a> {
         let made = fs::metadata(lock).unwrap().modified().unwrap();
         Still { now: made + Duration::from_secs(seconds), ..still(0, each) }
@@ -308,7 +309,7 @@ mod tests {
         let held = take(&file, &still(0, &|_| ())).unwrap();
         clear(&lock, dead().as_bytes(), &still(31, &|_| ())).unwrap();
         assert_eq!(look(&lock, &Real).unwrap().unwrap().0.process, Some(Identity::own()));
-        // And if its place was taken since, whoever took it keeps it.
+        // If its place was taken since, the new holder keeps it.
         clear(&lock, dead().as_bytes(), &still(31, &|_| fs::write(&lock, "theirs").unwrap())).unwrap();
         assert_eq!(fs::read_to_string(&lock).unwrap(), "theirs");
         drop(held);

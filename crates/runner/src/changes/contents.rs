@@ -1,4 +1,4 @@
-//! What has to be read to be judged: whether it is UTF-8, a pointer to a file kept elsewhere, or a story.
+//! Checks what has to be read to be judged: whether a file is UTF-8, an LFS pointer, or a story.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use crate::git::{Heard, Repository};
 
 const POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// What a content is, if it is no text to review.
+/// Returns why a content cannot be reviewed, if it cannot.
 fn reason(content: &[u8]) -> Option<&'static str> {
     if content.starts_with(POINTER) {
         Some("a pointer to a file in LFS")
@@ -27,7 +27,7 @@ fn reason(content: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Leaves out what turns out not to be text, and says which of the rest are stories.
+/// Leaves out files that turn out not to be text, and returns which of the others are stories.
 pub(super) fn look(
     repository: &Repository,
     sifted: &mut Sifted,
@@ -39,6 +39,7 @@ pub(super) fn look(
     let mut reasons: BTreeMap<String, &'static str> = BTreeMap::new();
     let mut stories: BTreeSet<String> = BTreeSet::new();
     let ids: BTreeSet<&String> = sifted.kept.iter().flat_map(|entry| entry.ids.iter().flatten()).collect();
+    // Both versions of a file have to be text; only the new one can be a story.
     read(repository, &ids, &mut |id, content| {
         if let Some(reason) = reason(content) {
             reasons.insert(id.to_string(), reason);
@@ -59,6 +60,7 @@ pub(super) fn look(
         if !entry.is_in_work_tree() {
             return None;
         }
+        // Files that exist only in the work tree are unknown to git, so they are read from disk.
         let content = match fs::read(root.join(&entry.path)) {
             Ok(content) => content,
             Err(cause) => return Some(format!("it cannot be read: {cause}")),
@@ -70,11 +72,12 @@ pub(super) fn look(
         }
         reason(&content).map(String::from)
     });
+    // A story may have been left out for its other version.
     stories.retain(|story| sifted.kept.iter().any(|entry| entry.path == *story));
     Ok(stories.into_iter().collect())
 }
 
-/// All contents, one after the other.
+/// Reads all contents, one after the other.
 fn read(
     repository: &Repository,
     ids: &BTreeSet<&String>,
@@ -94,7 +97,7 @@ fn read(
                 .split_once(' ')
                 .and_then(|(id, size)| Some((id, size.parse::<u64>().ok()?)));
             if let Some((id, size)) = size {
-                // The content, and the line end behind it.
+                // The content, and the line end after it.
                 if Read::take(&mut *answer, size + 1).read_to_end(&mut content)? as u64 != size + 1 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }

@@ -1,4 +1,4 @@
-//! Which files a change touches, and which of them can be reviewed: by names, modes, sizes and git's own word on what is text.
+//! Lists which files a change touches, and which of them can be reviewed: by names, modes, sizes and what git takes for text.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,11 +15,11 @@ use crate::{
     subject::LIMIT,
 };
 
-/// Renames with changes are looked for among so many at most; finding them takes the square of it.
+/// Inexact renames are detected among this many files at most; the time it takes grows with the square.
 const MOST_RENAMES: &str = "-l400";
 const LINK: &str = "120000";
 const SUBMODULE: &str = "160000";
-/// The lines around a new file's own in a diff.
+/// The size of the lines around a new file's content in a diff.
 const HEADER: u64 = 160;
 
 /// One file as git lists it.
@@ -27,14 +27,14 @@ const HEADER: u64 = 160;
 pub(super) struct Entry {
     pub path: String,
     pub from: Option<String>,
-    /// As in git's raw format; `?` for a file that is new to it.
+    /// As in git's raw format; `?` for an untracked file.
     pub status: u8,
     modes: [String; 2],
-    /// Contents before and after; none: there was none, or it is in the work tree.
+    /// The contents before and after; `None` if there is none, or if it is only in the work tree.
     pub ids: [Option<String>; 2],
-    /// Added and removed; none: no text.
+    /// The numbers of added and removed lines; `None` if the file is not text.
     lines: Option<(u64, u64)>,
-    /// Of its diff.
+    /// The size of its diff.
     pub bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl Entry {
         self.status == b'D'
     }
 
-    /// It has come, and there is nothing in it.
+    /// Whether the file is new and empty.
     pub fn is_empty_and_new(&self, root: &Path) -> bool {
         match self.status {
             b'A' => self.lines == Some((0, 0)),
@@ -52,23 +52,23 @@ impl Entry {
         }
     }
 
-    /// What it is after the change stands in the work tree alone.
+    /// Whether its content after the change exists only in the work tree.
     pub fn is_in_work_tree(&self) -> bool {
         !self.is_deleted() && self.ids[1].is_none()
     }
 }
 
-/// What can be reviewed so far, and why the rest cannot.
+/// What can be reviewed so far, and why the other files cannot.
 #[derive(Debug, Default)]
 pub(super) struct Sifted {
     pub kept: Vec<Entry>,
     pub left_out: Vec<String>,
-    /// All paths in git's order, a change of type twice, as a patch has them.
+    /// All paths in git's order, with a change of type listed twice, as in a patch.
     order: Vec<String>,
 }
 
 impl Sifted {
-    /// Leaves out whatever nobody expects to be part of it, said once for all of it.
+    /// Leaves out files that do not belong to the change, with one reason for all of them.
     fn set_aside(&mut self, why: &str, is_meant: impl Fn(&Entry) -> bool) {
         let (meant, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.kept).into_iter().partition(is_meant);
         self.kept = kept;
@@ -78,7 +78,7 @@ impl Sifted {
         }
     }
 
-    /// Keeps what `why` has nothing against.
+    /// Keeps the entries for which `find_reason` finds nothing.
     pub fn drop(&mut self, mut why: impl FnMut(&Entry) -> Option<String>) {
         let kept = std::mem::take(&mut self.kept);
         for entry in kept {
@@ -90,12 +90,13 @@ impl Sifted {
     }
 }
 
-/// One comparison; the same for lists and patches, so that they have the same order.
+/// Builds a diff command; lists and patches share its options, so that they have the same order.
 fn diff(repository: &Repository, ends: &Ends, format: &[&str], paths: &[String]) -> Command {
     let mut git = repository.command();
-    // Beyond this git takes a file for binary and prints nothing of it; one in the work tree is still hashed.
+    // Git takes larger files for binary and prints nothing of them; those in the work tree are still hashed.
     git.args(["-c", &format!("core.bigFileThreshold={LIMIT}"), "-c", "diff.suppressBlankEmpty=false"]);
     git.args(["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", "-M", MOST_RENAMES]);
+    // The user's configuration could change prefixes, submodule format or order; the parser relies on these.
     git.args([
         "--submodule=short",
         "--ignore-submodules=dirty",
@@ -107,7 +108,7 @@ fn diff(repository: &Repository, ends: &Ends, format: &[&str], paths: &[String])
     git
 }
 
-/// What git says has changed.
+/// Lists what has changed according to git.
 pub(super) fn changed(
     repository: &Repository,
     ends: &Ends,
@@ -120,6 +121,7 @@ pub(super) fn changed(
     let mut words =
         answer.split(|byte| *byte == 0).map(|word| String::from_utf8(word.to_vec()).map_err(lossy));
     while let Some(word) = words.next() {
+        // The output mixes both formats: raw records start with a colon, the others with line counts.
         let word = flat(word);
         let mut next = || words.next().map(flat).unwrap_or_default();
         if let Some(raw) = word.strip_prefix(':') {
@@ -127,13 +129,14 @@ pub(super) fn changed(
         } else if let Some((added, rest)) = word.split_once('\t')
             && let Some((removed, path)) = rest.split_once('\t')
         {
+            // A rename has an empty path here, followed by the old and the new one.
             let path = if path.is_empty() { [next(), next()][1].clone() } else { path.to_string() };
             lines.insert(path, added.parse().ok().zip(removed.parse().ok()));
         }
     }
     for entry in &mut entries {
         entry.lines = lines.get(&entry.path).copied().flatten();
-        // To find a rename git hashes what is in the work tree; under that hash it has nothing.
+        // To detect a rename git hashes the file in the work tree, but it does not store the content under that hash.
         if ends.end.is_none() && entry.from.is_some() {
             entry.ids[1] = None;
         }
@@ -144,7 +147,7 @@ pub(super) fn changed(
     Ok(entries)
 }
 
-/// A name that is no UTF-8 is shown with a character that no name of a file should have, and left out by it.
+/// Marks a name that is not UTF-8 with a replacement character; the file is left out because of it.
 fn lossy(name: std::string::FromUtf8Error) -> String {
     format!("{}\u{fffd}", String::from_utf8_lossy(name.as_bytes()))
 }
@@ -153,7 +156,7 @@ fn flat(name: Result<String, String>) -> String {
     name.unwrap_or_else(|name| name)
 }
 
-/// `100644 100644 OLD NEW M`, and the path or both.
+/// Parses `100644 100644 OLD NEW M`, followed by the path or both paths.
 fn raw_entry(raw: &str, next: &mut dyn FnMut() -> String) -> Entry {
     let mut parts = raw.split(' ');
     let mut part = || parts.next().unwrap_or_default().to_string();
@@ -165,7 +168,7 @@ fn raw_entry(raw: &str, next: &mut dyn FnMut() -> String) -> Entry {
     Entry { path, from, status, modes, ids, ..Entry::default() }
 }
 
-/// Files that git does not know and would not ignore.
+/// Lists files that git does not track and would not ignore.
 pub(super) fn untracked(repository: &Repository, paths: &[String]) -> Result<Vec<Entry>, ChangeError> {
     let mut git = repository.command();
     git.args(["ls-files", "-z", "--others", "--exclude-standard", "--"]).args(paths);
@@ -176,7 +179,7 @@ pub(super) fn untracked(repository: &Repository, paths: &[String]) -> Result<Vec
         let meta = fs::symlink_metadata(repository.root().join(&path));
         let mode = match &meta {
             Ok(meta) if meta.is_symlink() => LINK,
-            // A repository of its own inside this one.
+            // A nested repository.
             _ if path.ends_with('/') => SUBMODULE,
             _ => "100644",
         };
@@ -187,7 +190,7 @@ pub(super) fn untracked(repository: &Repository, paths: &[String]) -> Result<Vec
     Ok(names.map(entry).collect())
 }
 
-/// Leaves out what can be told without reading it.
+/// Leaves out what can be recognized without reading it.
 pub(super) fn sift(
     repository: &Repository,
     entries: Vec<Entry>,
@@ -201,15 +204,16 @@ pub(super) fn sift(
     sifted.set_aside("Tribunal's own", |entry| is_own(&entry.path, &request.reviews));
     let plans = |entry: &Entry| request.bookkeeping.iter().any(|own| Path::new(&entry.path).starts_with(own));
     sifted.set_aside("of those who plan the work", plans);
-    // Same text and same mode: only the time on it is new.
+    // The same text and mode: only the file's time is new.
     sifted.kept.retain(|entry| {
         entry.status != b'M' || entry.lines != Some((0, 0)) || entry.modes[0] != entry.modes[1]
     });
+    // Group omissions come first, so that such files do not get a reason each.
     sifted.drop(|entry| reason(repository, entry, &sizes));
     Ok(sifted)
 }
 
-/// What Tribunal writes outside its own folder.
+/// Whether Tribunal wrote this file outside its own directory.
 fn is_own(path: &str, reviews: &str) -> bool {
     let awaiting = Path::new(reviews).with_file_name("awaiting-human");
     let tracker = Path::new(path).strip_prefix(reviews).ok().and_then(Path::to_str).is_some_and(|name| {
@@ -219,6 +223,7 @@ fn is_own(path: &str, reviews: &str) -> bool {
 }
 
 fn reason(repository: &Repository, entry: &Entry, sizes: &BTreeMap<String, Option<u64>>) -> Option<String> {
+    // Cheap checks of the name come first; sizes and contents are looked at last.
     if entry.path.contains(char::REPLACEMENT_CHARACTER) {
         return Some("its name is no UTF-8".into());
     }
@@ -239,6 +244,7 @@ fn reason(repository: &Repository, entry: &Entry, sizes: &BTreeMap<String, Optio
         .is_in_work_tree()
         .then(|| fs::metadata(repository.root().join(&entry.path)).ok().map(|meta| meta.len()));
     let mut most = 0;
+    // Every version has to be readable: a reviewer sees both sides of the diff.
     for size in known.chain(here) {
         let Some(size) = size else { return Some("its contents are not there".into()) };
         most = most.max(size);
@@ -253,7 +259,7 @@ fn reason(repository: &Repository, entry: &Entry, sizes: &BTreeMap<String, Optio
     }
 }
 
-/// Of all contents that git keeps; none: it does not have them.
+/// Reads the sizes of all stored contents; `None` if git does not have one.
 fn sizes(repository: &Repository, entries: &[Entry]) -> Result<BTreeMap<String, Option<u64>>, ChangeError> {
     let is_text = |entry: &&Entry| !entry.modes.iter().any(|mode| mode == SUBMODULE);
     let ids: BTreeSet<&String> =
@@ -270,7 +276,7 @@ fn sizes(repository: &Repository, entries: &[Entry]) -> Result<BTreeMap<String, 
     Ok(answer.lines().filter_map(size).collect())
 }
 
-/// How much diff every file has, counted as git prints it. Nothing is kept of it.
+/// Measures the diff of every file as git prints it. Nothing of it is kept.
 pub(super) fn measure(
     repository: &Repository,
     ends: &Ends,
@@ -284,6 +290,7 @@ pub(super) fn measure(
         let mut line = Vec::new();
         let mut name = "";
         while Read::take(&mut *answer, LIMIT).read_until(b'\n', &mut line)? > 0 {
+            // A path in the header may be quoted or ambiguous, so it is searched for among the next paths in order.
             if line.starts_with(b"diff --git ") {
                 let header = String::from_utf8_lossy(&line);
                 let rest = order.iter().skip(at);
@@ -312,7 +319,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// More than all parts together could hold.
+/// Refuses a change that is larger than all parts together could be.
 pub(super) fn fits(range: &str, kept: &[Entry]) -> Result<(), ChangeError> {
     let bytes: u64 = kept.iter().map(|entry| entry.bytes).sum();
     if kept.len() > MOST_PARTS * MOST_FILES || bytes > MOST_PARTS as u64 * MOST_BYTES {

@@ -1,7 +1,7 @@
-//! Code changes as subjects: what a person means by a range, which files of it can be reviewed, in how many parts.
+//! Code changes as subjects: what a user means by a range, which files of it can be reviewed, and in how many parts.
 //!
-//! Git is asked a fixed number of questions, however many files there are, and sizes before contents. Nothing is written but
-//! the index as a tree for `--staged`, from a copy of the index. What a run does with a change is known in `effects`.
+//! The number of git queries is fixed, however many files there are, and sizes are queried before contents. Nothing is written
+//! except the index as a tree for `--staged`, from a copy of the index. `effects` knows what a run does with a change.
 
 mod contents;
 mod listing;
@@ -19,52 +19,52 @@ use listing::{Entry, Sifted};
 pub use parts::Part;
 use revisions::Ends;
 
-/// What one part has at most; a panel reads no more with care.
+/// The limits of one part; a panel cannot read more with care.
 pub const MOST_FILES: usize = 200;
 pub const MOST_BYTES: u64 = 256 << 10;
 pub const MOST_PARTS: usize = 10;
-/// Reasons why files were left out that are kept one by one.
+/// The number of reasons for omitted files that are kept one by one.
 const MOST_LEFT_OUT: usize = 100;
 
 /// Which change is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// `A..B`, or `A...B` for what B has since they parted.
+    /// `A..B`, or `A...B` for what B has since the two diverged.
     Range(String),
-    /// The index against HEAD.
+    /// The index compared with HEAD.
     Staged,
-    /// The work tree against HEAD, with new files.
+    /// The work tree compared with HEAD, with new files.
     WorkTree,
-    /// One commit against its first parent.
+    /// One commit compared with its first parent.
     Commit(String),
-    /// The work tree against a revision, with new files.
+    /// The work tree compared with a revision, with new files.
     Since(String),
 }
 
-/// A change as a person asks for it.
+/// A change as the user asks for it.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub asked: Asked,
-    /// Only what is at or below these, relative to the project's root.
+    /// Only files at or below these paths, relative to the project's root.
     pub paths: Vec<String>,
-    /// Whether it shall be repaired: then it has to be what the work tree has.
+    /// Whether the change will be repaired: then it has to match the work tree.
     pub fix: bool,
-    /// The folder of trackers and metrics, which are Tribunal's own and no part of anybody's change.
+    /// The directory of trackers and metrics, which belong to Tribunal and are not part of a change.
     pub reviews: String,
-    /// Folders of those who plan the work, which are no part of it: boards, stories, skills.
+    /// Directories for planning the work (boards, stories, skills), which are not part of a change.
     pub bookkeeping: Vec<String>,
     /// Whether a file is a story, by path and text.
     pub is_story: fn(&str, &str) -> bool,
 }
 
-/// A change as it is.
+/// A change as it was found.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// All of it, whatever its size.
+    /// The whole change, regardless of its size.
     pub change: Change,
-    /// Of its diff, a number for every file.
+    /// The size of the diff of every file.
     bytes: Vec<u64>,
-    /// Stories among its files.
+    /// The stories among its files.
     pub stories: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ fn size(files: usize, bytes: Option<u64>) -> String {
     }
 }
 
-/// For people.
+/// Formats a size for display.
 pub fn kilobytes(bytes: u64) -> String {
     if bytes >= 1 << 20 {
         format!("{:.1} MB", bytes as f64 / f64::from(1 << 20))
@@ -124,7 +124,7 @@ pub fn kilobytes(bytes: u64) -> String {
 }
 
 impl Asked {
-    /// As people name it.
+    /// Returns the name of the change for display.
     fn name(&self, paths: &[String]) -> String {
         let name = match self {
             Asked::Range(said) => said.clone(),
@@ -137,12 +137,13 @@ impl Asked {
     }
 }
 
-/// Finds out what a change is.
+/// Finds out which files a change consists of.
 pub fn find(root: &Path, request: &Request) -> Result<Found, ChangeError> {
     let repository = Repository::around(root)?;
     let range = request.asked.name(&request.paths);
     let ends = Ends::resolve(&repository, &request.asked)?;
     let mut entries = listing::changed(&repository, &ends, &request.paths)?;
+    // Git's diff has no untracked files; they belong only to a change that ends in the work tree.
     if matches!(request.asked, Asked::WorkTree | Asked::Since(_)) {
         entries.extend(listing::untracked(&repository, &request.paths)?);
     }
@@ -150,6 +151,7 @@ pub fn find(root: &Path, request: &Request) -> Result<Found, ChangeError> {
         return Err(ChangeError::Nothing { range });
     }
     let mut sifted = listing::sift(&repository, entries, request)?;
+    // Refused before the diff is measured, which would take long for this many files.
     if sifted.kept.len() > MOST_PARTS * MOST_FILES {
         return Err(too_big(range, &sifted.kept, None));
     }
@@ -157,12 +159,14 @@ pub fn find(root: &Path, request: &Request) -> Result<Found, ChangeError> {
     listing::fits(&range, &sifted.kept)?;
     let stories = contents::look(&repository, &mut sifted, request.is_story)?;
     let Sifted { mut kept, mut left_out, .. } = sifted;
+    // Parts are split along directories, which requires the order of the paths.
     kept.sort_by(|one, other| one.path.cmp(&other.path));
     left_out.sort();
     if kept.is_empty() {
         return Err(ChangeError::AllLeftOut { range, reasons: bounded(left_out) });
     }
     let end = match ends.end {
+        // A repair is applied to the work tree, so the work tree must have what was reviewed.
         Some(end) if request.fix => {
             let files = revisions::differing(&repository, &end, &request.paths, &kept)?;
             if !files.is_empty() {
@@ -179,7 +183,7 @@ pub fn find(root: &Path, request: &Request) -> Result<Found, ChangeError> {
     Ok(Found { change, bytes, stories })
 }
 
-/// The first reasons, and how many more there are.
+/// Keeps the first reasons, and counts the others.
 fn bounded(mut reasons: Vec<String>) -> Vec<String> {
     if reasons.len() > MOST_LEFT_OUT {
         let more = reasons.split_off(MOST_LEFT_OUT).len();

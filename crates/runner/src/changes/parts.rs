@@ -1,4 +1,4 @@
-//! A change that is too big for one panel, split along its folders.
+//! Splits a change that is too big for one panel along its directories.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::{ChangeError, Found, MOST_BYTES, MOST_FILES, MOST_PARTS};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub change: Change,
-    /// Of its diff.
+    /// The size of its diff.
     pub bytes: u64,
 }
 
-/// Files that stay together if they can, by their position in order.
+/// Files that stay together if possible, by their positions in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Unit {
     from: usize,
@@ -37,7 +37,7 @@ impl Found {
         self.bytes.iter().sum()
     }
 
-    /// One part, or as many as it takes.
+    /// Returns one part, or as many as necessary.
     pub fn parts(self) -> Result<Vec<Part>, ChangeError> {
         let Found { change, bytes, .. } = self;
         let paths: Vec<&str> = change.files.iter().map(|file| file.path.as_str()).collect();
@@ -66,17 +66,18 @@ impl Found {
     }
 }
 
-/// Down the folders until everything fits; a single file always counts as fitting.
+/// Descends into directories until everything fits; a single file always counts as fitting.
 fn split(paths: &[&str], bytes: &[u64], unit: Unit, depth: usize, units: &mut Vec<Unit>) {
     if unit.fits() || unit.to - unit.from <= 1 {
         units.push(unit);
         return;
     }
+    // All files of a span share their first `depth` path parts.
     let key = |index: usize| paths[index].split('/').nth(depth);
     let is_folder = |index: usize| paths[index].split('/').nth(depth + 1).is_some();
     let mut from = unit.from;
     while from < unit.to {
-        // Files of the folder itself stand alone; packing joins them.
+        // Files of the directory itself stand alone; packing joins them.
         let same = |index: &usize| is_folder(from) && is_folder(*index) && key(*index) == key(from);
         let to = (from + 1..unit.to).take_while(same).last().map_or(from + 1, |last| last + 1);
         let group = Unit { from, to, bytes: bytes[from..to].iter().sum() };
@@ -85,11 +86,12 @@ fn split(paths: &[&str], bytes: &[u64], unit: Unit, depth: usize, units: &mut Ve
     }
 }
 
-/// As few parts as their order allows.
+/// Joins adjacent spans to as few parts as their order allows.
 fn pack(units: &[Unit]) -> Vec<Unit> {
     let mut packed: Vec<Unit> = Vec::new();
     for unit in units {
         match packed.last_mut() {
+            // Spans are in path order, so joining neighbours keeps related directories together.
             Some(last) if last.with(*unit).fits() => *last = last.with(*unit),
             _ => packed.push(*unit),
         }
@@ -97,11 +99,11 @@ fn pack(units: &[Unit]) -> Vec<Unit> {
     packed
 }
 
-/// The biggest folders with how many files they have, to narrow a change to.
+/// Returns the largest directories with their numbers of files, for narrowing a change.
 pub(super) fn folders(paths: &[&str]) -> Vec<(String, usize)> {
     let mut found: BTreeMap<&str, usize> = BTreeMap::new();
     for path in paths {
-        // Two levels: one is often a single `src`.
+        // Two levels, since the first one is often a single `src`.
         let end = path.match_indices('/').map(|(at, _)| at + 1).take(2).last();
         *found.entry(end.map_or("", |end| &path[..end])).or_default() += 1;
     }

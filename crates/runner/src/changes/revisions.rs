@@ -1,4 +1,4 @@
-//! From what a person typed to the states a change lies between.
+//! Resolves what the user typed to the two states that a change lies between.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
@@ -8,11 +8,11 @@ use crate::git::{Repository, text};
 /// The two states, by their ids.
 #[derive(Clone, Debug)]
 pub(super) struct Ends {
-    /// Empty: nothing.
+    /// The base; empty if there is nothing before the change.
     pub base: String,
-    /// What git compares with, never empty.
+    /// What git compares with; never empty.
     pub from: String,
-    /// None: the work tree.
+    /// The end; `None` for the work tree.
     pub end: Option<String>,
 }
 
@@ -21,6 +21,7 @@ impl Ends {
         let (base, end) = match asked {
             Asked::Range(said) => range(repository, said)?,
             Asked::Commit(said) => commit(repository, said)?,
+            // With unresolved conflicts the work tree has no definite content.
             Asked::WorkTree => {
                 unmerged(repository, repository.command())?;
                 (head(repository)?, None)
@@ -32,7 +33,7 @@ impl Ends {
             Asked::Staged => (head(repository)?, Some(staged(repository)?)),
         };
         let from = if base.is_empty() {
-            // Its id depends on how the repository hashes.
+            // The id of the empty tree depends on the repository's hash algorithm.
             text(&repository.ask(["hash-object", "-t", "tree", "--stdin"])?)
         } else {
             base.clone()
@@ -41,13 +42,14 @@ impl Ends {
     }
 }
 
-/// HEAD's commit; empty before the first one.
+/// Returns the commit of HEAD; empty before the first commit.
 fn head(repository: &Repository) -> Result<String, ChangeError> {
     Ok(revision(repository, "HEAD")?.unwrap_or_default())
 }
 
 fn revision(repository: &Repository, said: &str) -> Result<Option<String>, ChangeError> {
     let mut git = repository.command();
+    // `--end-of-options` keeps a name that starts with a dash from being taken for an option.
     git.args(["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{said}^{{commit}}")]);
     let answer = repository.raw(git, None)?;
     Ok(Some(text(&answer.out)).filter(|id| answer.good && !id.is_empty()))
@@ -58,6 +60,7 @@ fn known(repository: &Repository, said: &str) -> Result<String, ChangeError> {
 }
 
 fn range(repository: &Repository, said: &str) -> Result<(String, Option<String>), ChangeError> {
+    // Three dots are tried first: two dots are a part of them.
     let (one, other, parted) = match (said.split_once("..."), said.split_once("..")) {
         (Some((one, other)), _) => (one, other, true),
         (None, Some((one, other))) => (one, other, false),
@@ -85,11 +88,12 @@ fn is_shallow(repository: &Repository) -> Result<bool, ChangeError> {
 
 fn commit(repository: &Repository, said: &str) -> Result<(String, Option<String>), ChangeError> {
     let id = known(repository, said)?;
-    // A shallow clone hides the parent it does not have; the commit itself still names it.
+    // A shallow clone hides the parent that it does not have; the commit object still names it.
     let content = repository.ask(["cat-file", "commit", &id])?;
     let headers = String::from_utf8_lossy(&content);
     let parent =
         headers.lines().take_while(|line| !line.is_empty()).find_map(|line| line.strip_prefix("parent "));
+    // A commit without a parent is compared with nothing.
     let Some(parent) = parent else { return Ok((String::new(), Some(id))) };
     let mut git = repository.command();
     git.args(["cat-file", "-e", parent]);
@@ -99,7 +103,7 @@ fn commit(repository: &Repository, said: &str) -> Result<(String, Option<String>
     Ok((parent.to_string(), Some(id)))
 }
 
-/// A file with conflicts is neither the one nor the other.
+/// Refuses a change with unresolved conflicts: such a file is in neither of the two states.
 fn unmerged(repository: &Repository, mut git: Command) -> Result<(), ChangeError> {
     git.args(["ls-files", "--unmerged", "-z"]);
     let answer = repository.answer(git, None)?;
@@ -114,14 +118,14 @@ fn unmerged(repository: &Repository, mut git: Command) -> Result<(), ChangeError
     }
 }
 
-/// The index as a tree, made from a copy: the person's own is not written.
+/// Writes the index as a tree, from a copy: the user's own index is not touched.
 fn staged(repository: &Repository) -> Result<String, ChangeError> {
     let path = text(&repository.ask(["rev-parse", "--git-path", "index"])?);
     let index = repository.root().join(&path);
     let unreadable = |cause| ChangeError::Unreadable { path: path.clone(), cause };
     let folder = tempfile::tempdir().map_err(unreadable)?;
     let copy = folder.path().join("index");
-    // No index yet: nothing was ever added.
+    // There is no index yet if nothing was ever added.
     if index.exists() {
         fs::copy(&index, &copy).map_err(unreadable)?;
     }
@@ -134,7 +138,7 @@ fn staged(repository: &Repository) -> Result<String, ChangeError> {
     Ok(text(&repository.answer(asked(&["write-tree"]), None)?))
 }
 
-/// Files of the change that are not in the work tree as they are in `end`. Git compares: what it would convert is no difference.
+/// Returns the files that differ between the work tree and `end_id`. Git compares, so converted line ends are no difference.
 pub(super) fn differing(
     repository: &Repository,
     end: &str,
@@ -146,6 +150,7 @@ pub(super) fn differing(
         .args(paths);
     let answer = repository.answer(git, None)?;
     let differ: BTreeSet<&[u8]> = answer.split(|byte| *byte == 0).collect();
+    // Git's diff does not list untracked files, so a deleted file that exists again has to be looked for.
     let gone_but_there = |entry: &Entry| {
         entry.is_deleted() && fs::symlink_metadata(repository.root().join(&entry.path)).is_ok()
     };
@@ -161,13 +166,14 @@ pub(super) fn differing(
     Ok(other.map(|entry| entry.path.clone()).collect())
 }
 
-/// Files that git was told not to look at: left out of a sparse checkout, or taken for unchanged. Nobody can say of them what
-/// they are.
+/// Returns the files that git was told not to check: left out of a sparse checkout, or assumed unchanged. It is unknown whether
+/// they differ.
 fn unwatched(repository: &Repository, paths: &[String]) -> Result<BTreeSet<Vec<u8>>, ChangeError> {
     let mut git = repository.command();
     git.args(["ls-files", "-v", "-z", "--"]).args(paths);
     let answer = repository.answer(git, None)?;
     let lines = answer.split(|byte| *byte == 0).filter(|line| line.len() > 2);
+    // A lower-case status means "assume unchanged", an S means "skip worktree".
     let hidden = lines.filter(|line| line[0] == b'S' || line[0].is_ascii_lowercase());
     Ok(hidden.map(|line| line[2..].to_vec()).collect())
 }

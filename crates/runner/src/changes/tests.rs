@@ -1,4 +1,4 @@
-//! Against real repositories, made for each test.
+//! Tests against real repositories, created for each test.
 
 use std::{
     fs,
@@ -247,7 +247,7 @@ fn what_a_shallow_clone_does_not_have_is_said() {
     }
     let clone = Repo { folder: tempfile::tempdir().unwrap() };
     let from = format!("file://{}", repo.root().display());
-    // Not through ours, which fetches nothing.
+    // Not through our own git command, which never fetches.
     let made = std::process::Command::new("git")
         .args(["clone", "-q", "--depth=1", &from, "."])
         .current_dir(clone.root())
@@ -390,7 +390,7 @@ fn stories_are_pointed_out_wherever_their_text_is() {
     );
 }
 
-/// A commit with so many small files, made by one process.
+/// Creates a commit with this many small files in one process.
 fn import(repo: &Repo, count: usize) {
     let mut command = git(repo.root());
     let mut child = command.args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn().unwrap();

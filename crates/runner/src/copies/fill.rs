@@ -1,4 +1,4 @@
-//! Fills a copy, file by file. Each is read once, and not even once more to be hashed if it is the one of an earlier copy.
+//! Fills a workspace file by file. Each file is read once, and not again for hashing if an earlier workspace had the same file.
 
 use std::{
     collections::BTreeMap,
@@ -18,21 +18,22 @@ use super::{
 };
 use crate::files;
 
-/// A copy that is being filled.
+/// A workspace that is being filled.
 pub(super) struct Copier<'a> {
     source: &'a Source<'a>,
     tree: &'a Path,
     pub seen: Seen,
     pub remarks: Remarks,
     pub files: BTreeMap<String, Kept>,
-    /// Whether it has all that git lists.
+    /// Whether it has everything that git lists.
     pub whole: bool,
-    /// The one that was made last.
+    /// The directory that was created last.
     folder: PathBuf,
 }
 
 impl<'a> Copier<'a> {
     pub fn new(source: &'a Source<'a>, tree: &'a Path) -> io::Result<Copier<'a>> {
+        // The new directory's own time stands for the file system's clock, which may differ from ours.
         let begun = Stamp::of(&fs::metadata(tree)?).moment();
         let seen = Seen::of(source.root, begun);
         let (remarks, files, whole, folder) = Default::default();
@@ -46,13 +47,14 @@ impl<'a> Copier<'a> {
         }
         self.links(&listing.links);
         self.whole = listing.whole;
+        // With only a part of the files, `git status` would report all others as deleted.
         if listing.whole {
             own_git::write(self.source.root, self.tree);
         }
         Ok(())
     }
 
-    /// Seeds are the person's; nothing of what git stored is replaced by them.
+    /// Copies a stored tree. Seeds come from the user's work tree and never replace what git stored.
     pub fn stored(&mut self, name: &str, bounds: Bounds) -> io::Result<()> {
         let stored = stored::write(self.source, name, self.tree, bounds, &mut self.remarks)?;
         for (path, hash) in stored.files {
@@ -62,7 +64,7 @@ impl<'a> Copier<'a> {
         self.links(&stored.links);
         let seeds = listing::look_at_seeds(self.source, bounds, &mut self.remarks);
         for (path, meta) in &seeds.files {
-            // A file of the subject that git did not store there is not there.
+            // A file of the subject that the stored tree does not have must not appear in the workspace.
             if !self.files.contains_key(path) && !self.source.files.contains(path) {
                 self.file(path, meta)?;
             }
@@ -71,7 +73,7 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
-    /// A file that vanished or cannot be read is not part of the context; one of the subject must be read.
+    /// Copies a file. A context file that vanished or cannot be read is left out; a file of the subject must be readable.
     fn file(&mut self, path: &str, meta: &Metadata) -> io::Result<()> {
         match self.try_file(path, meta) {
             Ok(kept) => {
@@ -79,6 +81,7 @@ impl<'a> Copier<'a> {
             }
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
             Err(cause) if self.source.files.iter().any(|file| file == path) => return Err(cause),
+            // A full disk concerns every following file, so it ends the copying.
             Err(cause) if cause.kind() == io::ErrorKind::StorageFull => return Err(cause),
             Err(_) => {
                 let _ = fs::remove_file(self.tree.join(path));
@@ -91,9 +94,10 @@ impl<'a> Copier<'a> {
     fn try_file(&mut self, path: &str, meta: &Metadata) -> io::Result<Kept> {
         let (from, to) = (self.source.root.join(path), self.place(path)?);
         fs::copy(&from, &to)?;
+        // The stamp from before and after the copy tells whether the bytes belong together.
         let before = Stamp::of(meta);
         let steady = fs::symlink_metadata(&from).is_ok_and(|meta| Stamp::of(&meta) == before);
-        // What changed while it was copied is not what its time says.
+        // A file that changed while it was copied does not match its time.
         if steady {
             own_git::keep_time(meta, &to)?;
         }
@@ -107,7 +111,7 @@ impl<'a> Copier<'a> {
         Ok(Kept { stamp: Stamp::of(&fs::symlink_metadata(&to)?), hash, link: false })
     }
 
-    /// Links come last: nothing is written through one.
+    /// Creates the links. They come last, so that nothing is written through one.
     fn links(&mut self, links: &BTreeMap<String, String>) {
         for (path, target) in links {
             match self.try_link(path, target) {

@@ -1,5 +1,5 @@
-//! What copies ask of git. [`start`] is the only place that starts it for them; what the answers mean for a copy is in `listing`
-//! and `stored`.
+//! The git queries of workspaces. [`start_git`] is the only place that starts git for them; `listing` and `stored_tree`
+//! interpret the output.
 
 use std::{
     collections::BTreeMap,
@@ -11,15 +11,15 @@ use std::{
 
 use crate::git::git;
 
-/// One line of `ls-files`.
+/// One record of `ls-files`.
 pub(super) struct Listed<'a> {
     pub path: &'a [u8],
     pub tracked: bool,
-    /// The place of another repository's commit.
+    /// Whether the path is the commit of another repository.
     pub submodule: bool,
 }
 
-/// One line of `ls-tree`.
+/// One record of `ls-tree`.
 pub(super) struct Stored {
     pub mode: String,
     pub object: String,
@@ -27,13 +27,13 @@ pub(super) struct Stored {
     pub path: Vec<u8>,
 }
 
-/// Where a repository keeps its things.
+/// Where a repository keeps its data.
 pub(super) struct Place {
-    /// Of the work tree.
+    /// The root of the work tree.
     pub top: PathBuf,
-    /// HEAD and index.
+    /// The directory with HEAD and the index.
     pub own: PathBuf,
-    /// Objects, refs and configuration; another folder than `own` in a linked work tree.
+    /// The directory with objects, refs and configuration; it differs from `git_dir` in a linked work tree.
     pub common: PathBuf,
     pub format: String,
     pub head: Head,
@@ -45,7 +45,7 @@ pub(super) enum Head {
     Unborn { name: String },
 }
 
-/// What git would track: committed, staged and new, without what is ignored. The error says why git cannot say.
+/// Lists what git would track: committed, staged and new files, without ignored ones. The error says why git cannot tell.
 pub(super) fn list(root: &Path) -> Result<Vec<u8>, String> {
     ask(root, &["ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard"])
 }
@@ -53,7 +53,7 @@ pub(super) fn list(root: &Path) -> Result<Vec<u8>, String> {
 pub(super) fn listed(output: &[u8]) -> impl Iterator<Item = Listed<'_>> {
     output.split(|byte| *byte == 0).filter_map(|line| match line.strip_prefix(b"? ") {
         Some(path) => Some(Listed { path, tracked: false, submodule: false }),
-        // H 100644 OBJECT 0<tab>path
+        // The format is: H 100644 OBJECT 0<tab>path
         None => {
             let tab = line.iter().position(|byte| *byte == b'\t')?;
             let submodule = line.get(2..8) == Some(b"160000");
@@ -62,7 +62,7 @@ pub(super) fn listed(output: &[u8]) -> impl Iterator<Item = Listed<'_>> {
     })
 }
 
-/// None: it is something unusual.
+/// Reads the layout of a repository. Returns `None` if it is unusual.
 pub(super) fn place(root: &Path) -> Option<Place> {
     let mut asked = start(root, &PLACE, Stdio::null()).ok()?;
     let mut text = String::new();
@@ -70,13 +70,14 @@ pub(super) fn place(root: &Path) -> Option<Place> {
     asked.wait().ok()?;
     read.ok()?;
     let lines: Vec<&str> = text.lines().collect();
-    // A failure at HEAD comes after the rest was said: a branch without a commit.
+    // Git fails at HEAD only after it has printed the other lines: this is a branch without a commit.
     let (&[top, own, common, format, first], rest) = lines.split_first_chunk()?;
     let own = PathBuf::from(own);
     let is_commit = matches!(first.len(), 40 | 64) && first.bytes().all(|byte| byte.is_ascii_hexdigit());
     let head = match (is_commit, rest) {
         (true, ["HEAD"]) => Head::Detached { commit: first.to_string() },
         (true, [name]) => Head::Branch { name: branch(name)?, commit: first.to_string() },
+        // The branch name is not in the output then, so it is read from the HEAD file itself.
         (false, _) => {
             let text = fs::read_to_string(own.join("HEAD")).ok()?;
             Head::Unborn { name: branch(text.strip_prefix("ref: ")?.trim_end())? }
@@ -98,15 +99,16 @@ const PLACE: [&str; 9] = [
     "HEAD",
 ];
 
-/// A name that can be written as a file of its own.
+/// Accepts a branch name only if it can be written as a file of its own.
 fn branch(name: &str) -> Option<String> {
     let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
     let fits = name.starts_with("refs/heads/") && name.split('/').all(part);
     fits.then(|| name.to_string())
 }
 
-/// Everything in a commit or tree below the root.
+/// Lists everything in a commit or tree below the root.
 pub(super) fn stored(root: &Path, tree: &str) -> Result<Vec<Stored>, String> {
+    // A name that starts with a dash would be taken for an option.
     if tree.starts_with('-') || tree.is_empty() {
         return Err(format!("`{tree}` is no commit"));
     }
@@ -117,7 +119,7 @@ pub(super) fn stored(root: &Path, tree: &str) -> Result<Vec<Stored>, String> {
         .collect()
 }
 
-/// The objects of those of some files that a commit or tree has as files.
+/// Returns the object ids of those paths that are files in a commit or tree.
 pub(crate) fn blobs(root: &Path, tree: &str, paths: &[String]) -> Result<BTreeMap<String, String>, String> {
     if tree.starts_with('-') || tree.is_empty() {
         return Err(format!("`{tree}` is no commit"));
@@ -126,11 +128,12 @@ pub(crate) fn blobs(root: &Path, tree: &str, paths: &[String]) -> Result<BTreeMa
     args.extend(paths.iter().map(String::as_str));
     let output = ask(root, &args)?;
     let lines = output.split(|byte| *byte == 0).filter_map(stored_line);
+    // Modes that start with 100 are ordinary files; links and submodules have others.
     let files = lines.filter(|stored| stored.mode.starts_with("100"));
     Ok(files.filter_map(|stored| Some((String::from_utf8(stored.path).ok()?, stored.object))).collect())
 }
 
-/// `100644 blob OBJECT SIZE<tab>path`
+/// Parses a line of the form `100644 blob OBJECT SIZE<tab>path`.
 fn stored_line(line: &[u8]) -> Option<Stored> {
     let tab = line.iter().position(|byte| *byte == b'\t')?;
     let mut words = std::str::from_utf8(&line[..tab]).ok()?.split_ascii_whitespace();
@@ -139,7 +142,7 @@ fn stored_line(line: &[u8]) -> Option<Stored> {
     Some(Stored { mode, object, size, path: line[tab + 1..].to_vec() })
 }
 
-/// Gives the raw bytes of each object to `take`, in order.
+/// Passes the raw bytes of each object to `consume`, in order.
 pub(crate) fn objects(
     root: &Path,
     wanted: &[&str],
@@ -151,6 +154,7 @@ pub(crate) fn objects(
     };
     let names = wanted.iter().flat_map(|object| [object.as_bytes(), b"\n"]).collect::<Vec<_>>().concat();
     let taken = std::thread::scope(|scope| {
+        // The names are written on a separate thread: git answers while it reads, and either pipe may fill up.
         scope.spawn(move || to.write_all(&names));
         let mut from = BufReader::new(from);
         let mut bytes = Vec::new();
@@ -158,13 +162,13 @@ pub(crate) fn objects(
             next_object(&mut from, object, &mut bytes)?;
             take(&bytes)
         })
-        // Its other end closes here, so that a git that has more to say does not wait for us.
+        // The read end closes here, so that git does not wait for a reader of its remaining output.
     });
     asked.wait()?;
     taken
 }
 
-/// `OBJECT blob SIZE`, the bytes, a line end.
+/// Reads one answer: `OBJECT blob SIZE`, the bytes, a line end.
 fn next_object(from: &mut BufReader<ChildStdout>, object: &str, bytes: &mut Vec<u8>) -> io::Result<()> {
     let mut header = String::new();
     from.read_line(&mut header)?;
@@ -179,7 +183,7 @@ fn next_object(from: &mut BufReader<ChildStdout>, object: &str, bytes: &mut Vec<
     if bytes.len() == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// What git says; the error is its last word on why not.
+/// Runs a query and returns its output; the error is git's own message.
 fn ask(root: &Path, args: &[&str]) -> Result<Vec<u8>, String> {
     let output = start(root, args, Stdio::null())
         .and_then(Child::wait_with_output)

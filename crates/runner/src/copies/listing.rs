@@ -1,5 +1,5 @@
-//! What of the person's work tree goes into a copy: the subject, what git would track (every ordinary file, where there is no
-//! git), what agents need although it is ignored. Nothing is copied here.
+//! Lists what belongs into a workspace: the subject, what git would track (every ordinary file, where there is no git), and
+//! ignored files that agents need. Nothing is copied here.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,24 +10,24 @@ use std::{
 use super::{NEVER, Source, git, is_never_copied, remarks::Remarks};
 use crate::subject::is_plain;
 
-/// More than this is not copied for every task.
+/// The number and size of files that are copied for a task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub files: usize,
     pub bytes: u64,
 }
 
-/// How much of a project a copy has.
+/// How much of a project a workspace has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     All,
-    /// The folders of the subject's files, without those below them.
+    /// The directories of the subject's files, without their subdirectories.
     Folders,
     Files,
 }
 
 impl Extent {
-    /// The widest that keeps to the bounds.
+    /// Returns the widest extent within the limits.
     pub fn of<'a>(
         found: impl Iterator<Item = (&'a str, u64)> + Clone,
         files: &[String],
@@ -50,7 +50,7 @@ impl Extent {
     }
 }
 
-/// How many files, and how large they are together.
+/// Returns the number of files and their total size.
 pub(super) fn measure<'a>(found: impl Iterator<Item = (&'a str, u64)>) -> Bounds {
     let nothing = Bounds { files: 0, bytes: 0 };
     found.fold(nothing, |sum, (_, size)| Bounds { files: sum.files + 1, bytes: sum.bytes + size })
@@ -60,45 +60,48 @@ fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// What was found, by relative path.
+/// The files that were found, by relative path.
 #[derive(Default)]
 pub(super) struct Listing {
     pub files: BTreeMap<String, Metadata>,
-    /// Links that stay inside, with where they lead.
+    /// Links that stay inside, with their targets.
     pub links: BTreeMap<String, String>,
-    /// Whether git listed them, and all of them are there.
+    /// Whether git listed the files and all of them are included.
     pub whole: bool,
 }
 
-/// Looks at the project, link by link and folder by folder.
+/// Scans the project, link by link and directory by directory.
 struct Look<'a> {
     root: &'a Path,
     bounds: Bounds,
     listing: Listing,
-    /// Whether a folder and all above it are folders and no links.
+    /// Whether a path and all its parents are directories and not links.
     real: HashMap<String, bool>,
     remarks: &'a mut Remarks,
 }
 
 pub(super) fn look(source: &Source<'_>, bounds: Bounds, remarks: &mut Remarks) -> Listing {
     let mut look = Look::new(source.root, bounds, remarks);
+    // Git knows best which files belong to the project; walking the directory is only the fallback.
     let by_git = match git::list(source.root) {
         Ok(listed) => {
             look.tracked(&listed);
             true
         }
         Err(why) => {
+            // Without a repository copying all files is normal and needs no remark.
             if source.root.join(".git").exists() {
                 look.remarks.say(format!("git cannot say what is ignored, so all files are copied: {why}"));
             }
             look.walk("", Walk::Context);
+            // The walk stopped at the limit, so it may have missed the directories of the subject.
             if !look.remarks.counted_on {
                 look.siblings(source.files);
             }
             false
         }
     };
-    // Before the bounds: one that has been asked for is there.
+    // The subject's files come before the limits apply, since they always have to be there.
     for file in source.files {
         look.add(file);
     }
@@ -108,7 +111,7 @@ pub(super) fn look(source: &Source<'_>, bounds: Bounds, remarks: &mut Remarks) -
     look.listing
 }
 
-/// What agents need of a project although it is ignored, for a copy of something that git stored.
+/// Lists the ignored files that agents need, for a workspace from a stored tree.
 pub(super) fn look_at_seeds(source: &Source<'_>, bounds: Bounds, remarks: &mut Remarks) -> Listing {
     let mut look = Look::new(source.root, bounds, remarks);
     look.seeds(source.seeds);
@@ -118,9 +121,9 @@ pub(super) fn look_at_seeds(source: &Source<'_>, bounds: Bounds, remarks: &mut R
 /// What a walk leaves out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Walk {
-    /// What tools leave behind.
+    /// Leaves out what tools leave behind.
     Context,
-    /// Other repositories, such as work trees that agents made there.
+    /// Leaves out other repositories, such as work trees that agents created.
     Seed,
 }
 
@@ -141,12 +144,13 @@ impl<'a> Look<'a> {
                 continue;
             }
             if entry.submodule {
-                // One that is not checked out is an empty folder.
+                // A submodule that is not checked out is an empty directory.
                 let there = self.is_real(path) && self.root.join(path).join(".git").exists();
                 if there {
                     self.walk(path, Walk::Context);
                 }
             } else if let Some(repository) = path.strip_suffix('/') {
+                // Git lists a nested repository as a directory with a slash at its end.
                 self.remarks.repositories.push(repository.to_string());
             } else if entry.tracked || !parts().any(|part| NEVER.contains(&part)) {
                 self.add(path);
@@ -154,8 +158,9 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// An ordinary file, or a link that stays inside; nothing else.
+    /// Adds an ordinary file, or a link that stays inside; nothing else.
     fn add(&mut self, path: &str) {
+        // What lies behind a linked directory is not part of the project.
         if !self.is_real(folder(path)) {
             return;
         }
@@ -186,7 +191,7 @@ impl<'a> Look<'a> {
         real
     }
 
-    /// All below a folder, until there is more than the bounds allow.
+    /// Adds everything below a directory until the limit is exceeded.
     fn walk(&mut self, below: &str, how: Walk) {
         let mut folders = vec![below.to_string()];
         let most = self.listing.files.len() + self.bounds.files;
@@ -215,7 +220,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// What is in the folders of the subject's files, which a walk that was broken off may not have come to.
+    /// Adds the files beside the subject, which a walk that stopped early may have missed.
     fn siblings(&mut self, files: &[String]) {
         for folder in files.iter().map(|file| folder(file)) {
             for item in fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten() {
@@ -226,7 +231,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Takes away what is too much. True: nothing was.
+    /// Removes what exceeds the limits. Returns whether nothing had to be removed.
     fn narrow(&mut self, files: &[String]) -> bool {
         let found = self.listing.files.iter().map(|(path, meta)| (path.as_str(), meta.len()));
         let extent = Extent::of(found.clone(), files, self.bounds);
@@ -238,8 +243,9 @@ impl<'a> Look<'a> {
         extent == Extent::All
     }
 
-    /// They have bounds of their own: without them an agent may not work at all.
+    /// Adds the seeds. They have limits of their own: without them an agent may not work at all.
     fn seeds(&mut self, seeds: &[String]) {
+        // The seeds are listed separately, so that the context does not count towards their limit.
         let context = std::mem::take(&mut self.listing);
         for seed in seeds {
             let path = seed.trim_end_matches('/');
@@ -255,6 +261,7 @@ impl<'a> Look<'a> {
             }
             let found = self.listing.files.iter().map(|(path, meta)| (path.as_str(), meta.len()));
             let Bounds { files: count, bytes } = measure(found);
+            // A seed that exceeds the limit is dropped as a whole: a part of it would be useless.
             if count > self.bounds.files || bytes > self.bounds.bytes {
                 self.listing.files = before;
                 self.remarks
@@ -266,11 +273,12 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether a link at `path` leads to a place inside, links on the way followed. `link` says where another one leads.
+/// Whether a link at `relative_path` stays inside the project, following links on the way. `read_link_target` resolves them.
 pub(super) fn leads_inside(path: &str, target: &str, link: &dyn Fn(&str) -> Option<String>) -> bool {
     const MOST_LINKS: usize = 40;
     let mut here: Vec<String> =
         folder(path).split('/').filter(|part| !part.is_empty()).map(String::from).collect();
+    // A link below a linked directory is not at the place its path suggests.
     if (1..=here.len()).any(|depth| link(&here[..depth].join("/")).is_some()) {
         return false;
     }
@@ -281,6 +289,7 @@ pub(super) fn leads_inside(path: &str, target: &str, link: &dyn Fn(&str) -> Opti
         if target.starts_with('/') {
             return false;
         }
+        // Components are kept in reverse order, so that the next one is at the end.
         rest.extend(target.split('/').rev().map(String::from));
         while let Some(part) = rest.pop() {
             match part.as_str() {
@@ -294,6 +303,7 @@ pub(super) fn leads_inside(path: &str, target: &str, link: &dyn Fn(&str) -> Opti
                 _ => {
                     here.push(part);
                     next = link(&here.join("/"));
+                    // The target of this link replaces the component, and the rest of the path follows it.
                     if next.is_some() {
                         here.pop();
                         break;
@@ -302,5 +312,6 @@ pub(super) fn leads_inside(path: &str, target: &str, link: &dyn Fn(&str) -> Opti
             }
         }
     }
+    // More links than the kernel itself would follow: this is a loop.
     false
 }

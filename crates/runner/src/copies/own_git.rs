@@ -1,10 +1,10 @@
-//! A git of a copy's own, so that agents can look at the history and do no harm.
+//! Gives a workspace its own git, so that agents can look at the history without doing harm.
 //!
-//! It borrows the person's objects and has nothing else of theirs that could be written to: no refs but the branch, no stash,
-//! no remotes, no hooks, of the configuration only what says how files are read. The index is the person's as it is; with it
-//! come its time and those of the files, so `git status` says what it says in the original without reading them all.
+//! It borrows the user's objects and shares nothing that could be written to: no refs but the branch, no stash, no remotes, no
+//! hooks, and only those settings that say how files are read. The index is a copy of the user's, with its time and the times
+//! of the files, so `git status` gives the same answer as in the original without reading all files.
 //!
-//! Where something is unusual, a copy has no git: that is a poorer copy, not a failure.
+//! A workspace gets no git if something about the repository is unusual: that is a poorer workspace, not a failure.
 
 use std::{fs, io, path::Path};
 
@@ -12,10 +12,10 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use super::git::{Head, Place, place};
 
-/// Settings of `[core]` that say how files are to be read. Their values are plain words.
+/// Settings of `[core]` that say how files are read. Their values are single words.
 const KEPT: [&str; 6] = ["autocrlf", "eol", "filemode", "symlinks", "ignorecase", "precomposeunicode"];
 
-/// Only for a project that is the whole of a work tree.
+/// Creates the git directory, but only if the project is the root of a work tree.
 pub(super) fn write(root: &Path, tree: &Path) {
     if fs::symlink_metadata(root.join(".git")).is_err() {
         return;
@@ -24,6 +24,7 @@ pub(super) fn write(root: &Path, tree: &Path) {
     let is_top =
         fs::canonicalize(&place.top).is_ok_and(|top| fs::canonicalize(root).is_ok_and(|root| root == top));
     let folder = tree.join(".git");
+    // An incomplete git directory would confuse agents more than none at all.
     if is_top && fill(&folder, &place).is_err() {
         let _ = fs::remove_dir_all(folder);
     }
@@ -33,6 +34,7 @@ fn fill(folder: &Path, place: &Place) -> io::Result<()> {
     fs::create_dir_all(folder.join("objects/info"))?;
     fs::create_dir_all(folder.join("refs/heads"))?;
     fs::create_dir_all(folder.join("info"))?;
+    // A branch needs its ref as a file; the packed refs of the original are not shared.
     let head = match &place.head {
         Head::Detached { commit } => format!("{commit}\n"),
         Head::Unborn { name } => format!("ref: {name}\n"),
@@ -50,7 +52,7 @@ fn fill(folder: &Path, place: &Place) -> io::Result<()> {
         copy_if_there(&place.common.join(name), &folder.join(name))?;
     }
     copy_if_there(&place.own.join("index"), &folder.join("index"))?;
-    // An index may stand in two files.
+    // A split index consists of two files.
     for item in fs::read_dir(&place.own)? {
         let item = item?;
         if item.file_name().to_string_lossy().starts_with("sharedindex.") {
@@ -60,7 +62,7 @@ fn fill(folder: &Path, place: &Place) -> io::Result<()> {
     Ok(())
 }
 
-/// One line; git would read some names as something else.
+/// Returns the line for `objects/info/alternates`, or an error for a path that git would misread.
 fn alternate(objects: &Path) -> io::Result<String> {
     match objects.to_str() {
         Some(path) if path.starts_with('/') && !path.contains('\n') => Ok(format!("{path}\n")),
@@ -87,11 +89,12 @@ fn config(place: &Place) -> io::Result<String> {
     Ok(format!("{text}{extension}[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"))
 }
 
-/// The settings of a git configuration that a copy has, too.
+/// Selects the settings of a git configuration that a workspace gets, too.
 fn kept(config: &str) -> Vec<(&'static str, String)> {
     let mut in_core = false;
     let mut found = Vec::new();
     for line in config.lines().map(str::trim) {
+        // A setting may follow its section on the same line: `[core] eol = lf`.
         let line = match line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((section, rest)) => {
                 in_core = section.trim().eq_ignore_ascii_case("core");
@@ -100,6 +103,7 @@ fn kept(config: &str) -> Vec<(&'static str, String)> {
             None => line,
         };
         let line = line.split(['#', ';']).next().unwrap_or_default();
+        // A setting without a value means true.
         let (name, value) = line.split_once('=').unwrap_or((line, "true"));
         let Some(name) = KEPT.into_iter().find(|kept| name.trim().eq_ignore_ascii_case(kept)) else {
             continue;
@@ -122,7 +126,7 @@ fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a copy the time of modification of what it was made of.
+/// Gives a copied file the modification time of its original.
 pub(super) fn keep_time(meta: &fs::Metadata, to: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let time = Timespec { tv_sec: meta.mtime(), tv_nsec: meta.mtime_nsec() };

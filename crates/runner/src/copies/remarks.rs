@@ -1,23 +1,23 @@
-//! What was left out of a copy, in a line each.
+//! Describes what was left out of a workspace, in a line each.
 
 use super::listing::{Bounds, Extent};
 
-/// So many names are given; the rest is counted.
+/// This many names are listed; the others are only counted.
 const NAMED: usize = 3;
 
 #[derive(Debug)]
 pub(super) struct Remarks {
     said: Vec<String>,
-    /// Files whose names are no UTF-8.
+    /// The number of files whose names are not UTF-8.
     pub odd_names: usize,
     /// Links that lead out of the project.
     pub links: Vec<String>,
-    /// Repositories that are no submodules.
+    /// Nested repositories that are not submodules.
     pub repositories: Vec<String>,
-    /// Submodules of something that git stored: it does not have their files.
+    /// Submodules of a stored tree, which does not contain their files.
     pub submodules: Vec<String>,
     pub unreadable: Vec<String>,
-    /// Whether all there is was counted.
+    /// Whether all files were counted.
     pub counted_on: bool,
 }
 

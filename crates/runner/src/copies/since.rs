@@ -1,4 +1,4 @@
-//! What has changed in the person's work tree since a copy was made of it.
+//! Finds what has changed in the user's work tree since a workspace was created from it.
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +16,10 @@ use super::{
     stamps::{Seen, Stamp},
 };
 
-/// The kernel's clock for files lags behind by a tick.
+/// The kernel's clock for files lags behind by up to one tick.
 const TICK_NS: i64 = 20_000_000;
 
-/// A file that is not as it was. None: it was not there, or is not there any more.
+/// A file that has changed. A hash is `None` if the file did not exist, or does not exist any more.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub path: String,
@@ -27,11 +27,11 @@ pub(crate) struct Moved {
     pub after: Option<Hash>,
 }
 
-/// The person's work tree as it was when somebody began to work.
+/// The user's work tree as it was when an agent began to work.
 #[derive(Debug)]
 pub(crate) struct Watch {
     files: BTreeMap<String, Watched>,
-    /// Whether the copy has all that git lists. Known from the start: what lies beside a copy, an agent can reach.
+    /// Whether the workspace has everything that git lists. It is read early: agents can reach what lies beside a workspace.
     whole: bool,
     /// In nanoseconds since 1970.
     begun: i64,
@@ -44,12 +44,13 @@ struct Watched {
 }
 
 impl Copy {
-    /// Begins to watch the files that the copy was made from. What changed before is nobody's at work.
+    /// Starts to watch the files that the workspace was copied from. Changes from before that are not the agent's.
     pub fn watch(&self, root: &Path) -> io::Result<Watch> {
         let seen = Seen::of(root, 0);
         let mut files = BTreeMap::new();
         for (path, copied) in self.seen()? {
             if let Some(stamp) = stamp_now(root, &path) {
+                // The file may have changed between the copy and now; the cache then has the newer hash.
                 let hash = seen.hash(&path, &stamp).unwrap_or(copied);
                 files.insert(path, Watched { stamp, hash });
             }
@@ -65,7 +66,7 @@ impl Copy {
 }
 
 impl Watch {
-    /// Reads only what has another stamp than before; one process, and none where the copy has only a part of the project.
+    /// Finds edits. Only files with a new stamp are read. This takes one git process, and none for a partial workspace.
     pub fn moved(&self, root: &Path) -> Vec<Moved> {
         let mut moved = Vec::new();
         for (path, was) in &self.files {
@@ -78,10 +79,11 @@ impl Watch {
                 moved.push(Moved { path: path.clone(), before: Some(was.hash.clone()), after });
             }
         }
+        // A partial workspace does not know all files, so a new one cannot be told from one that was left out.
         if self.files.is_empty() || !self.whole {
             return moved;
         }
-        // Where git does not answer, nobody can say what is new.
+        // Where git does not answer, it cannot be said which files are new.
         let listed = git::list(root).unwrap_or_default();
         for listed in git::listed(&listed).filter(|listed| !listed.tracked) {
             let Ok(path) = std::str::from_utf8(listed.path) else { continue };
@@ -96,17 +98,17 @@ impl Watch {
     }
 }
 
-/// None: there is no ordinary file.
+/// Returns the stamp of an ordinary file, or `None` if there is none.
 fn stamp_now(root: &Path, path: &str) -> Option<Stamp> {
     fs::symlink_metadata(root.join(path)).ok().filter(fs::Metadata::is_file).map(|meta| Stamp::of(&meta))
 }
 
-/// What cannot be read any more is not as it was: nothing can be hidden so.
+/// Hashes a file. One that cannot be read any more counts as changed, so removing permissions hides nothing.
 pub(super) fn hash_now(root: &Path, path: &str) -> Hash {
     files::hash_of(&root.join(path)).unwrap_or_else(|_| Hash::new("unreadable"))
 }
 
-/// What editors and Tribunal itself leave for a moment.
+/// Whether editors or Tribunal itself leave a file of this name for a moment.
 fn is_passing(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let starts = [".#", "#", files::TEMPORARY];
@@ -116,11 +118,12 @@ fn is_passing(path: &str) -> bool {
         || matches!(name, "4913" | ".DS_Store")
 }
 
-/// Removes the copies of a run that nobody waits for.
+/// Removes the workspaces of a run, except those that are retained.
 pub(crate) fn clear(work: &Path) {
     for desk in fs::read_dir(work).into_iter().flatten().flatten() {
         let inside = fs::read_dir(desk.path()).into_iter().flatten().flatten();
         let attempts: Vec<_> = inside.map(|attempt| attempt.path()).collect();
+        // A task without a retained attempt goes as a whole, with the files beside its attempts.
         if !attempts.iter().any(|path| mark(path).exists()) {
             let _ = Copy::at(desk.path()).remove();
             continue;
@@ -131,7 +134,7 @@ pub(crate) fn clear(work: &Path) {
     }
 }
 
-/// Keeps a copy until [`release`]: its patch waits for a person's yes.
+/// Keeps a workspace until [`release_workspace`]: its patch waits for the user's approval.
 pub(crate) fn retain(copy: &Path) -> io::Result<()> {
     fs::write(mark(copy), "")
 }
@@ -140,7 +143,7 @@ pub(crate) fn release(copy: &Path) {
     let _ = fs::remove_file(mark(copy));
 }
 
-/// Beside the copy: `3.kept`.
+/// Returns the path of the marker beside the workspace: `3.kept`.
 fn mark(copy: &Path) -> PathBuf {
     copy.with_extension("kept")
 }

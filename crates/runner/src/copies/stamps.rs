@@ -1,7 +1,7 @@
-//! What tells without reading that a file is as it was: inode, size, time of its last change.
+//! Stamps that tell without reading that a file is unchanged: inode, size, time of its last change.
 //!
-//! The time of change (`ctime`) is the kernel's; nobody sets it back. It counts in ticks, so a file that changed in the very
-//! tick it was looked at may have changed again: such a one is read.
+//! The time of change (`ctime`) is set by the kernel and cannot be set back. It counts in ticks, so a file that changed in the
+//! same tick in which it was inspected may have changed again: such a file is read.
 
 use std::{
     collections::BTreeMap,
@@ -43,23 +43,23 @@ impl Stamp {
         }
     }
 
-    /// Whether whatever happens from `moment` on shows in the time of change.
+    /// Whether every change from `moment_ns` on is visible in the time of change.
     pub fn is_older_than(&self, moment: i64) -> bool {
         self.changed < moment
     }
 
-    /// When both times were in the past.
+    /// Returns a time at which both times were in the past.
     pub fn moment(&self) -> i64 {
         self.changed.min(self.modified)
     }
 }
 
-/// Hashes of the person's files from earlier copies.
+/// Hashes of the user's files from earlier workspaces.
 ///
-/// Losing them costs time only. Copies that are made at the same time overwrite each other's; each is whole.
+/// Losing them only costs time. Workspaces that are created concurrently overwrite each other's caches; each cache is complete.
 pub(super) struct Seen {
     path: PathBuf,
-    /// When this copy was begun, by the file system's clock.
+    /// When the creation of this workspace began, by the file system's clock.
     begun: i64,
     before: BTreeMap<String, Entry>,
     now: BTreeMap<String, Entry>,
@@ -74,9 +74,10 @@ struct Entry {
 }
 
 impl Seen {
-    /// Of a project.
+    /// Loads the hashes of a project.
     pub fn of(root: &Path, begun: i64) -> Seen {
         let path = root.join(".tribunal/work/seen.json");
+        // A missing or damaged cache counts as an empty one.
         let before = fs::read(&path).ok().and_then(|json| serde_json::from_slice(&json).ok());
         Seen { path, begun, before: before.unwrap_or_default(), now: BTreeMap::new() }
     }
@@ -85,14 +86,14 @@ impl Seen {
         self.before.get(path).filter(|entry| entry.stamp == *stamp).map(|entry| entry.hash.clone())
     }
 
-    /// Only of a file that had settled before the copy was begun: one that changes from then on gets another time of change.
+    /// Remembers the hash of a file that had settled before the workspace was begun: a later change gives it another time.
     pub fn keep(&mut self, path: &str, stamp: Stamp, hash: &Hash) {
         if stamp.is_older_than(self.begun.saturating_sub(STEP_NS)) {
             self.now.insert(path.to_string(), Entry { stamp, hash: hash.clone() });
         }
     }
 
-    /// Only where we have a folder of our own.
+    /// Saves the hashes, but only where the project has a `.tribunal` directory.
     pub fn save(self) -> io::Result<()> {
         let home = self.path.parent().and_then(Path::parent);
         if self.now == self.before || !home.is_some_and(Path::is_dir) {

@@ -1,4 +1,4 @@
-//! A copy of what git stored: raw blobs, whatever filters the project names.
+//! Creates a workspace from what git stored: raw blobs, without any filters that the project configures.
 
 use std::{collections::BTreeMap, fs, io, os::unix::fs::PermissionsExt, path::Path};
 
@@ -19,11 +19,11 @@ const SUBMODULE: &str = "160000";
 #[derive(Default)]
 pub(super) struct Written {
     pub files: BTreeMap<String, Hash>,
-    /// Links that stay inside; they are not made yet.
+    /// Links that stay inside; they are not created yet.
     pub links: BTreeMap<String, String>,
 }
 
-/// Writes a commit or tree of git into `tree`.
+/// Writes a commit or tree of git into `tree_dir`.
 pub(super) fn write(
     source: &Source<'_>,
     name: &str,
@@ -51,6 +51,7 @@ pub(super) fn write(
         let mode = if entry.mode == EXECUTABLE { 0o755 } else { 0o644 };
         fs::set_permissions(&to, fs::Permissions::from_mode(mode))
     })?;
+    // Whether a link stays inside depends on the other links it passes, so all of them have to be known first.
     let link = |path: &str| links.get(path).cloned();
     let (inside, out): (BTreeMap<_, _>, BTreeMap<_, _>) =
         links.clone().into_iter().partition(|(path, target)| leads_inside(path, target, &link));
@@ -58,7 +59,7 @@ pub(super) fn write(
     Ok(Written { files, links: inside })
 }
 
-/// What is stored there and fits.
+/// Chooses the stored entries that are copied within the limits.
 fn chosen(
     source: &Source<'_>,
     name: &str,
@@ -70,6 +71,7 @@ fn chosen(
     for mut entry in all {
         match String::from_utf8(std::mem::take(&mut entry.path)) {
             Err(_) => remarks.odd_names += 1,
+            // A tree object can contain any path, also one that leads out of the workspace or into `.git`.
             Ok(path) if !is_plain(&path) || is_never_copied(&path) => {}
             Ok(path) if entry.mode == SUBMODULE => remarks.submodules.push(path),
             Ok(path) => {

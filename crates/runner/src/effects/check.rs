@@ -1,4 +1,4 @@
-//! Verify commands: run over what would land, in a copy of their own, before it lands.
+//! Runs verify commands on the merged files, in a workspace of their own, before they land.
 
 use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::copies::{Copy, Source};
 
-/// A check was ended on the person's word.
+/// The error of a check that the user ended.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped")]
 struct Stopped;
@@ -20,7 +20,7 @@ pub(super) fn was_stopped(cause: &io::Error) -> bool {
     cause.get_ref().is_some_and(|inner| inner.is::<Stopped>())
 }
 
-/// `Some`: a command said no.
+/// Runs the verify commands on what would land. Returns a refusal if one of them fails.
 pub(super) async fn check(
     world: &Arc<World>,
     candidate: &Arc<Candidate>,
@@ -31,7 +31,7 @@ pub(super) async fn check(
     judge(world, court, candidate.paths().collect(), verify, merged.to_vec()).await
 }
 
-/// The commands over a copy of the tree, made at `court`, with these texts in it.
+/// Runs the commands on a copy of the tree, created at `verify_workspace`, that contains these texts.
 pub(super) async fn judge(
     world: &Arc<World>,
     court: Copy,
@@ -39,6 +39,7 @@ pub(super) async fn judge(
     verify: &[String],
     texts: Vec<Merged>,
 ) -> io::Result<Option<Refusal>> {
+    // Without commands there is no need to create a workspace.
     if verify.is_empty() {
         return Ok(None);
     }
@@ -63,7 +64,7 @@ pub(super) async fn judge(
             break;
         }
     }
-    // What a check left behind in its copy is nobody's problem.
+    // Whether the cleanup succeeds does not matter: the workspace is removed with its run at the latest.
     let folder = court.folder().to_path_buf();
     let _ = aside(move || fs::remove_dir_all(folder)).await;
     refusal
@@ -71,6 +72,7 @@ pub(super) async fn judge(
 
 async fn run(world: &World, verify: &str, folder: PathBuf) -> io::Result<Option<Refusal>> {
     let mut command = world.command("sh".into(), vec!["-c".into(), verify.into()], folder);
+    // A check may print nothing for a long time, so the idle limit equals the total one.
     let deadline = Duration::from_millis(world.settings.tasks.check_timeout_ms);
     command.deadlines = Deadlines { total: deadline, idle: deadline };
     let ended = tribunal_supervise::run(command).await.map_err(io::Error::other)?;
@@ -82,6 +84,7 @@ async fn run(world: &World, verify: &str, folder: PathBuf) -> io::Result<Option<
     if ended.how == How::TimedOut {
         output = format!("not done after {} s (tasks.check_timeout) {output}", deadline.as_secs());
     } else if output.trim().is_empty() {
+        // A refusal without any output would tell neither the fixer nor the user what happened.
         output = match ended.how {
             How::Exited(code) => format!("exit code {code}, and it printed nothing"),
             How::Killed(signal) => format!("killed by signal {signal}"),
@@ -92,7 +95,7 @@ async fn run(world: &World, verify: &str, folder: PathBuf) -> io::Result<Option<
     match ended.how {
         How::Exited(0) => Ok(None),
         How::Lost => Err(io::Error::other(format!("`{verify}` was lost: its keeper was killed"))),
-        // The command itself is missing or may not run: that says nothing about the patch.
+        // The command itself is missing or not executable, which says nothing about the patch.
         How::Exited(126 | 127) => Err(io::Error::other(format!("`{verify}` cannot run: {}", output.trim()))),
         _ => Ok(Some(Refusal::Check { command: verify.to_string(), output })),
     }

@@ -1,7 +1,7 @@
-//! A change as a unified diff: from what its base had to what a copy has.
+//! Renders a change as a unified diff: from the texts of its base to those of a workspace.
 //!
-//! Made by us and not by `git diff`: it has to be of the very texts that reviewers quote from and fixers repair, whatever
-//! line ends, filters and new files the person's git knows.
+//! `git diff` is deliberately not used: the diff has to show the very texts that reviewers quote and fixers repair, regardless
+//! of the line ends, filters and new files that the user's git knows.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -13,10 +13,10 @@ use crate::{
     merging::unified_as,
 };
 
-/// The file beside a copy that holds its change's diff.
+/// The name of the file beside a workspace that holds the diff of its change.
 pub(super) const NAME: &str = "diff";
 
-/// The diff of a change whose new side is this copy, in the order of its files.
+/// Renders the diff of a change whose new side is this workspace, in the order of its files.
 pub(super) fn between(world: &World, copy: &Copy, change: &Change) -> io::Result<String> {
     let old = before(world.project.root(), change)?;
     let mut out = String::new();
@@ -36,7 +36,7 @@ fn one(file: &Changed, old: Option<&str>, new: Option<&str>) -> String {
     };
     let from = name("a", file.from.as_ref().unwrap_or(&file.path), old.is_some());
     let to = name("b", &file.path, new.is_some());
-    // The person's line ends are no part of a change.
+    // The user's line ends are not part of a change.
     let plain = |text: Option<&str>| text.unwrap_or_default().replace("\r\n", "\n");
     unified_as(&from, &to, &plain(old), &plain(new))
 }
@@ -45,8 +45,8 @@ pub(super) fn text(path: &str, bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other(format!("{path} is no text (it is no UTF-8)")))
 }
 
-/// The files as they were before the change, by their new names; those that were not there, or were no text, are missing. Two
-/// processes.
+/// Reads the files as they were before the change, keyed by their new paths. Files that did not exist or were not text are
+/// missing. This takes two git processes, however many files there are.
 fn before(root: &Path, change: &Change) -> io::Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     if change.base.is_empty() || change.files.is_empty() {
@@ -59,6 +59,7 @@ fn before(root: &Path, change: &Change) -> io::Result<BTreeMap<String, String>> 
     let known: Vec<(&Changed, &String)> =
         change.files.iter().filter_map(|file| Some((file, objects.get(&old(file))?))).collect();
     let names: Vec<&str> = known.iter().map(|(_, object)| object.as_str()).collect();
+    // Git returns the objects in the order in which they were asked for, so the paths are consumed in step.
     let mut files = known.iter().map(|(file, _)| file.path.clone());
     contents(root, &names, |bytes| {
         if let (Some(path), Ok(text)) = (files.next(), String::from_utf8(bytes.to_vec())) {
@@ -69,7 +70,7 @@ fn before(root: &Path, change: &Change) -> io::Result<BTreeMap<String, String>> 
     Ok(found)
 }
 
-/// What was written beside a frozen copy.
+/// Reads the diff that was written beside a frozen workspace.
 pub(super) fn kept(copy: &Copy) -> io::Result<String> {
     fs::read_to_string(copy.folder().join(NAME))
 }

@@ -1,4 +1,4 @@
-//! One frozen copy for all reviewers of a round.
+//! Creates the frozen workspace that all reviewers of a round share.
 
 use std::{fs, io};
 
@@ -29,6 +29,7 @@ pub(super) fn perform(world: &World, key: &Key, subject: &Subject) -> FreezeOutc
 fn of_file(world: &World, copy: &Copy, path: &str) -> FreezeOutcome {
     let root = world.project.root();
     let inside = subject::stays_inside(root, path);
+    // The original is loaded only to report early why it cannot be reviewed.
     if let Err(problem) = inside.and_then(|()| subject::load(root, path)) {
         return world_fault(problem.to_string()).into();
     }
@@ -38,7 +39,7 @@ fn of_file(world: &World, copy: &Copy, path: &str) -> FreezeOutcome {
         Ok(made) => made.remarks,
         Err(cause) => return world_fault(format!("a copy of {path} could not be made: {cause}")).into(),
     };
-    // What the reviewers will read is what is recorded, whatever happens to the original meanwhile.
+    // The frozen text is recorded, so that later edits of the original do not matter.
     match subject::load(&copy.tree(), path) {
         Ok(text) => {
             let hash = Hash::of(text.as_bytes());
@@ -51,13 +52,14 @@ fn of_file(world: &World, copy: &Copy, path: &str) -> FreezeOutcome {
 fn of_change(world: &World, copy: &Copy, change: &Change) -> io::Result<FreezeOutcome> {
     let remarks = make(world, copy, change)?;
     let diff = difference::between(world, copy, change)?;
-    // The reviewers' prompts have exactly this.
+    // The prompts of the reviewers contain exactly this text.
     fs::write(copy.folder().join(difference::NAME), &diff)?;
     let mut files = Vec::new();
     let mut all = diff.clone();
     for file in &change.files {
         if let Some(bytes) = copy.base(&file.path)? {
             let text = difference::text(&file.path, bytes)?;
+            // The hash covers the whole files and not only the diff: quotes may come from anywhere in them.
             all.push_str(&format!("\n{}\n{text}", file.path));
             files.push(FrozenFile { path: file.path.clone(), text });
         }
@@ -66,7 +68,7 @@ fn of_change(world: &World, copy: &Copy, change: &Change) -> io::Result<FreezeOu
     Ok(FreezeOutcome::Frozen(FrozenSubject { text: diff, hash, files, remarks }))
 }
 
-/// A copy of the repository as it is after the change. What agents will not find in it.
+/// Creates a workspace with the repository as it is after the change. Returns what agents will not find in it.
 pub(super) fn make(world: &World, copy: &Copy, change: &Change) -> io::Result<Vec<String>> {
     let root = world.project.root();
     let files: Vec<String> = change.files.iter().map(|file| file.path.clone()).collect();

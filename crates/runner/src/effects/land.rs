@@ -1,8 +1,8 @@
-//! Landing: a fixer's patch comes into the person's tree, whole and checked, or not at all.
+//! Landing: a fixer's patch is applied to the user's tree, complete and checked, or not at all.
 //!
-//! Doing it twice does it once: what is to land is written down beside the copy before the first file is replaced, so that a
-//! run that died in between finds out and does the rest. The exact texts before and after are kept first (`checkpoints`), so
-//! that what landed can be taken back. Checks have a file of their own ([`super::check`]).
+//! Landing is idempotent: what is to land is recorded beside the workspace before the first file is replaced, so that a run
+//! that crashed in between finds out and does the rest. The exact texts before and after are stored first (`checkpoints`), so
+//! that a landing can be undone. Checks live in [`super::verify_commands`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,22 +31,22 @@ use crate::{
     subject::{is_plain, link_on_the_way},
 };
 
-/// Whoever keeps changing the files while the checks run is let alone.
+/// If the files keep changing while the checks run, the landing gives up after this many attempts.
 const TRIES: u32 = 3;
-/// From so many lines on, a patch that leaves less than a third of them is no fix.
+/// From this many lines on, a patch that leaves less than a third of them is not a fix.
 const LONG_ENOUGH: usize = 4;
-/// Of each side of a conflict.
+/// The limit for the text that is shown of each side of a conflict.
 const SHOWN_CHARS: usize = 600;
 
 pub(super) struct Landing {
     pub at: At,
     pub patch: Hash,
-    /// Files, and folders with a `/` at their end in which new ones may be made.
+    /// Files that may change; a directory with a `/` at its end allows new files in it.
     pub allowed: Vec<String>,
     pub verify: Vec<String>,
 }
 
-/// Written before the first file is replaced.
+/// What is about to land. It is written before the first file is replaced.
 #[derive(Serialize, Deserialize)]
 struct Intent {
     files: BTreeMap<String, Put>,
@@ -62,7 +62,7 @@ struct Put {
 pub(super) struct Candidate {
     pub copy: Copy,
     files: Vec<Patched>,
-    /// Where the texts before and after every landing are kept, and as which one this is.
+    /// Where the texts before and after every landing are stored, and under which key this one is.
     checkpoints: Checkpoints,
     at: At,
 }
@@ -73,7 +73,7 @@ impl Candidate {
     }
 }
 
-/// One file of it: as it was when the copy was made (none: it was not there), and as the fixer left it.
+/// One file of a patch: as it was when the workspace was created (`None` if it did not exist), and as the fixer left it.
 struct Patched {
     path: String,
     real: PathBuf,
@@ -82,24 +82,24 @@ struct Patched {
     executable: bool,
 }
 
-/// One file as it is, and as it is to be.
+/// One file with its current text and the text it will have.
 #[derive(Clone)]
 pub(super) struct Merged {
     pub path: String,
     ours: Option<String>,
     pub after: String,
-    /// Put in its place by an earlier life, which had reckoned these.
+    /// The hunks that an earlier process had computed, if it has already replaced the file.
     landed: Option<Vec<Hunk>>,
 }
 
-/// Where a try got to.
+/// How far an attempt got.
 enum Try {
     Ended(Box<LandOutcome>),
-    /// Merged with the files as they are; to be checked.
+    /// Merged with the current files; the checks come next.
     Merged(Vec<Merged>),
 }
 
-/// None: a check was ended on the person's word; nothing has landed.
+/// Lands a patch. Returns `None` if the user ended a check; nothing has landed then.
 pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<LandOutcome> {
     let Some(copy) = find_copy(&world.project.desk(&world.run, &landing.at.by), &landing.patch) else {
         let detail = "the fixer's copy is gone or was changed after its answer".to_string();
@@ -107,7 +107,7 @@ pub(super) async fn perform(world: Arc<World>, landing: Landing) -> Option<LandO
     };
     let folder = copy.folder().to_path_buf();
     let reply = try_to(&world, landing, copy).await?;
-    // After a fault it is tried again; until then the copy stays.
+    // A failed landing is tried again later and needs the workspace for that.
     if !matches!(reply, LandOutcome::Failed { .. }) {
         copies::release(&folder);
     }
@@ -125,6 +125,7 @@ async fn try_to(world: &Arc<World>, landing: Landing, copy: Copy) -> Option<Land
     };
     match land(world, &candidate, &verify).await {
         Ok(reply) => Some(reply),
+        // A stopped check is no fault: the next process asks for the landing again.
         Err(cause) if check::was_stopped(&cause) => None,
         Err(cause) => {
             let at = world.clone();
@@ -134,7 +135,7 @@ async fn try_to(world: &Arc<World>, landing: Landing, copy: Copy) -> Option<Land
     }
 }
 
-/// A landing that broke off is taken out again. What cannot be has landed, and is recorded as that.
+/// Undoes a landing that broke off. Files that cannot be undone have landed, and are reported as landed.
 fn left_behind(world: &World, candidate: &Candidate) -> io::Result<Option<LandOutcome>> {
     if take_back(world, candidate).is_ok() {
         return Ok(None);
@@ -142,6 +143,7 @@ fn left_behind(world: &World, candidate: &Candidate) -> io::Result<Option<LandOu
     let Some(intent) = intent(&candidate.copy)? else { return Ok(None) };
     let mut all = Vec::new();
     for file in &candidate.files {
+        // The intent tells our own text from an edit that the user made since.
         let put = intent.files.get(&file.path);
         if let (Some(put), Ok(Some(text))) = (put, read(file))
             && put.after == Hash::of(text.as_bytes())
@@ -157,7 +159,7 @@ fn refused(why: Refusal) -> LandOutcome {
     LandOutcome::Refused { why }
 }
 
-/// Work on files, away from the thread that everything waits on.
+/// Runs work on files on a separate thread, since the workflow's thread must not block.
 pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -165,6 +167,7 @@ pub(super) async fn aside<T: Send + 'static>(
 }
 
 async fn land(world: &Arc<World>, candidate: &Arc<Candidate>, verify: &[String]) -> io::Result<LandOutcome> {
+    // The checks can take minutes, so the files are merged again if the user edits them meanwhile.
     for _ in 0..TRIES {
         let (at, this) = (world.clone(), candidate.clone());
         let merged = match aside(move || merge_all(&at, &this)).await? {
@@ -172,6 +175,7 @@ async fn land(world: &Arc<World>, candidate: &Arc<Candidate>, verify: &[String])
             Try::Merged(merged) => merged,
         };
         if let Some(why) = check::check(world, candidate, verify, &merged).await? {
+            // An earlier process may have replaced some of the files already; a refused patch must not stay there in part.
             let (at, this) = (world.clone(), candidate.clone());
             aside(move || take_back(&at, &this)).await?;
             return Ok(refused(why));
@@ -188,7 +192,7 @@ async fn land(world: &Arc<World>, candidate: &Arc<Candidate>, verify: &[String])
     Ok(refused(Refusal::Lost { detail }))
 }
 
-/// The fixer's copy and what it may change, or why not.
+/// Returns the patch with the files it may change, or the reason why it may not land.
 fn candidate(world: &World, landing: &Landing, copy: Copy) -> io::Result<Result<Candidate, Refusal>> {
     let changes = copy.changes()?;
     if changes.is_empty() {
@@ -196,10 +200,12 @@ fn candidate(world: &World, landing: &Landing, copy: Copy) -> io::Result<Result<
     }
     let mut outside = Vec::new();
     let had = copy.all()?;
-    // What a build leaves behind where git does not look is no part of a repair.
+    // What a build leaves behind in ignored places is not part of a fix.
+    // Only new files are asked about: a tracked file counts even if a pattern ignores it.
     let ignored = git::ignored(world.project.root(), changes.keys().filter(|path| !had.contains(*path)));
     for path in changes.keys().filter(|path| !ignored.contains(*path)) {
         let is_new = !had.contains(path);
+        // All outside paths are collected first, so that the fixer learns about all of them at once.
         if !is_plain(path)
             || !(landing.allowed.contains(path) || is_new && may_be_made(path, &landing.allowed))
         {
@@ -220,16 +226,18 @@ fn candidate(world: &World, landing: &Landing, copy: Copy) -> io::Result<Result<
         }
     }
     if files.is_empty() {
+        // All changed files are ignored ones, so nothing of the patch would land.
         return Ok(Err(Refusal::Lost { detail: "it changes nothing that counts".to_string() }));
     }
     let checkpoints = Checkpoints::of(&world.project, &world.run);
     Ok(Ok(Candidate { copy, files, checkpoints, at: landing.at.clone() }))
 }
 
-/// A new file may be made in a folder that is named, or among tests; never one that tools take orders from.
+/// A new file may be created in a directory that is named, or among tests, but never one that configures tools.
 fn may_be_made(path: &str, allowed: &[String]) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
     let parts: Vec<&str> = path.split('/').collect();
+    // Hidden files configure tools, too: `.github`, `.env`, `.npmrc`.
     let hidden = parts.iter().any(|part| part.starts_with('.'));
     let orders = name == "tribunal.yaml" || agent_files().any(|file| file == name || file == parts[0]);
     let tests = parts[..parts.len() - 1]
@@ -252,6 +260,7 @@ fn patched(
     if !meta.is_file() {
         return Ok(Err(Refusal::Lost { detail: format!("it put something else in the place of {path}") }));
     }
+    // A file that did not exist has no base; asking for one would be an error.
     let base = if had.contains(&path) { copy.base(&path)? } else { None };
     let base = match base.map(String::from_utf8).transpose() {
         Ok(base) => base,
@@ -264,6 +273,7 @@ fn patched(
         Some(base) => with_line_ends_of(base, theirs),
         None => theirs,
     };
+    // Agents sometimes replace a file by a summary or a placeholder such as "rest unchanged".
     if let Some((before, after)) = base.as_deref().and_then(|base| gutted(base, &theirs)) {
         return Ok(Err(Refusal::Gutted { before, after }));
     }
@@ -276,7 +286,7 @@ fn patched(
     Ok(Ok(Patched { path, real, base, theirs, executable }))
 }
 
-/// Lines before and after, if most of them would be gone.
+/// Returns the number of lines before and after, if most of them would be gone.
 pub(super) fn gutted(base: &str, theirs: &str) -> Option<(u32, u32)> {
     let filled = |text: &str| text.lines().filter(|line| !line.trim().is_empty()).count();
     let (before, after) = (filled(base), filled(theirs));
@@ -289,10 +299,11 @@ fn is_executable(meta: &fs::Metadata) -> bool {
     meta.permissions().mode() & 0o100 != 0
 }
 
-/// An agent that turns a file's line ends into its own has not fixed anything.
+/// Restores the line ends of the base text: an agent that changes them has not fixed anything.
 fn with_line_ends_of(base: &str, text: String) -> String {
     let ends = |text: &str| (text.matches('\n').count(), text.matches("\r\n").count());
     match (ends(base), ends(&text)) {
+        // Only a text with uniform line ends is converted; in a mixed one it is not known which are meant.
         ((all, crlf), (new, new_crlf)) if crlf > 0 && all == crlf && new != new_crlf => {
             text.replace("\r\n", "\n").replace('\n', "\r\n")
         }
@@ -310,7 +321,7 @@ fn merge_all(world: &World, candidate: &Candidate) -> io::Result<Try> {
         if let (Some(put), Some(text)) = (before, &ours)
             && put.after == Hash::of(text.as_bytes())
         {
-            // An earlier life got as far as replacing it.
+            // An earlier process had already replaced this file.
             let (after, landed) = (text.clone(), Some(put.hunks.clone()));
             all.push(Merged { path: file.path.clone(), ours, after, landed });
             continue;
@@ -323,6 +334,7 @@ fn merge_all(world: &World, candidate: &Candidate) -> io::Result<Try> {
             }
         }
     }
+    // Nothing is left to do, but the crash may have come before git got its commit.
     if all.iter().all(|file| file.landed.is_some()) {
         give_to_git(world, candidate);
         return Ok(Try::Ended(Box::new(landed(world, &all))));
@@ -330,22 +342,24 @@ fn merge_all(world: &World, candidate: &Candidate) -> io::Result<Try> {
     Ok(Try::Merged(all))
 }
 
-/// An earlier life was killed between two files, and the rest can no longer follow: what it put is taken out again.
+/// Removes what an earlier process landed before it was killed between two files, if the remaining files can no longer follow.
 fn take_back(world: &World, candidate: &Candidate) -> io::Result<()> {
     if intent(&candidate.copy)?.is_none() {
         return Ok(());
     }
     let _alone = locks::alone(&world.project.locks())?;
+    // The user's tree is locked before the current texts are read, so that they stay as read.
     for change in candidate.checkpoints.changes(&candidate.at)? {
         let Some(file) = candidate.files.iter().find(|file| file.path == change.path) else { continue };
         let now = read(file)?;
+        // The file does not contain the change, so there is nothing to remove from it.
         if !change.is_in(now.as_deref()) {
             continue;
         }
         match (&change.before, &change.after, now) {
             (None, ..) => fs::remove_file(&file.real)?,
             (Some(before), Some(after), Some(now)) => {
-                // What the person has changed meanwhile stays.
+                // The user's edits since then stay.
                 let without = merge(after, &now, before).map_err(|conflict| {
                     io::Error::other(format!("{}:{} is half landed, half edited", file.path, conflict.line))
                 })?;
@@ -357,9 +371,9 @@ fn take_back(world: &World, candidate: &Candidate) -> io::Result<()> {
     Ok(())
 }
 
-/// None: it is not there.
+/// Reads the file as it is now. Returns `None` if it does not exist.
 fn read(file: &Patched) -> io::Result<Option<String>> {
-    // What a link leads to is another file; and the link is the person's.
+    // A link leads to another file, and the link itself belongs to the user.
     if file.real.is_symlink() {
         return Err(io::Error::other(format!("{} is a link now; put the file back, then resume", file.path)));
     }
@@ -382,15 +396,16 @@ fn three_way(file: &Patched, ours: Option<&str>) -> io::Result<Result<String, Re
         (Some(base), Some(ours)) => Ok(merge(base, ours, &file.theirs).map_err(both)),
         (None, None) => Ok(Ok(file.theirs.clone())),
         (None, Some(ours)) if ours == file.theirs => Ok(Ok(file.theirs.clone())),
-        // Two made the same file.
+        // The fixer and the user created the same file with different texts.
         (None, Some(ours)) => {
             Ok(Err(both(Conflict { line: 1, ours: ours.to_string(), theirs: file.theirs.clone() })))
         }
     }
 }
 
-/// Replaces the files. None: somebody edited one while the checks ran, and is not overwritten.
+/// Replaces the files. Returns `None` if one was edited while the checks ran; the edit is not overwritten.
 fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Result<Option<LandOutcome>> {
+    // Files that an earlier process had already replaced are not written again.
     let due: Vec<usize> = (0..merged.len()).filter(|at| merged[*at].landed.is_none()).collect();
     for at in &due {
         let file = &mut merged[*at];
@@ -402,20 +417,22 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
         after: Some(file.after.clone()),
     };
     let changes: Vec<Change> = due.iter().map(|at| change(&merged[*at])).collect();
-    // Nobody else of this project puts anything meanwhile.
+    // From here on no other process of this project writes into the user's tree.
     let alone = locks::alone(&world.project.locks())?;
-    // First of all: whatever is found to have landed can be taken back.
+    // The checkpoint comes first: everything that is found to have landed can then be undone.
     let kept = candidate.checkpoints.keep(&candidate.at, &changes)?;
     let puts = merged.iter().map(|file| {
         let hunks = file.landed.clone().unwrap_or_default();
         (file.path.clone(), Put { after: Hash::of(file.after.as_bytes()), hunks })
     });
     let json = serde_json::to_vec(&Intent { files: puts.collect() }).map_err(io::Error::other)?;
+    // The intent comes before the first rename: a later process tells from it which files have landed.
     write_atomically(&intent_path(&candidate.copy), &json)?;
+    // All replacements are prepared before the first rename, so that a full disk cannot stop the landing halfway.
     let mut ready = Vec::new();
     for at in &due {
         let (file, patched) = (&merged[*at], &candidate.files[*at]);
-        // The text as it was before this run touched it stays at hand.
+        // The text from before this run's first change is kept.
         let original = world.project.originals(&world.run).join(&file.path);
         if let (Some(ours), false) = (&file.ours, original.exists()) {
             write_atomically(&original, ours.as_bytes())?;
@@ -427,8 +444,9 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
     }
     fault::point("landing", "before");
     for (nth, (at, replacement)) in due.iter().zip(ready).enumerate() {
-        // The last look stands right before the rename.
+        // The last comparison comes right before the rename, which keeps the moment short in which an edit would be lost.
         if read(&candidate.files[*at])? != merged[*at].ours {
+            // Nothing has landed yet, so the record would describe a landing that never happened.
             if nth == 0 {
                 candidate.checkpoints.forget(&candidate.at, kept)?;
             }
@@ -443,14 +461,14 @@ fn put(world: &World, candidate: &Candidate, mut merged: Vec<Merged>) -> io::Res
     Ok(Some(landed(world, &merged)))
 }
 
-/// For people who like git better; what counts are the checkpoints.
+/// Records the landing in git for users who prefer to look there; the checkpoints are what counts.
 fn give_to_git(world: &World, candidate: &Candidate) {
     if let Ok(changes) = candidate.checkpoints.changes(&candidate.at) {
         let _ = refs::record(&world.project, &world.run, &candidate.at, &changes);
     }
 }
 
-/// What landed, as the workflow knows its subject: one text, or files.
+/// Reports what landed in the form in which the workflow knows its subject: one text, or files.
 fn landed(world: &World, merged: &[Merged]) -> LandOutcome {
     if let ([file], Some(_)) = (merged, world.settings.subject.path()) {
         let hash = Hash::of(file.after.as_bytes());
@@ -479,19 +497,19 @@ fn intent_path(copy: &Copy) -> PathBuf {
     copy.folder().join("landing.json")
 }
 
-/// What an earlier life was about to land.
+/// Reads what an earlier process was about to land.
 fn intent(copy: &Copy) -> io::Result<Option<Intent>> {
     let Ok(json) = fs::read(intent_path(copy)) else { return Ok(None) };
     serde_json::from_slice(&json).map(Some).map_err(io::Error::other)
 }
 
-/// The attempt whose changes are the ones that were answered for.
+/// Finds the attempt whose changes are those that the fixer answered for.
 pub(super) fn find_copy(desk: &Path, patch: &Hash) -> Option<Copy> {
     let attempts = fs::read_dir(desk).ok()?.flatten().map(|attempt| attempt.path());
     let numbered = attempts.filter(|path| path.extension().is_none());
     let copies = numbered.map(Copy::at).filter(Copy::is_complete);
     let fitting = copies.filter(|copy| copy.changes().is_ok_and(|now| patch_hash(&now) == *patch));
-    // Two attempts with one result: the later one began from the newer text.
+    // Two attempts may have the same result; the later one started from the newer text.
     fitting.max_by_key(|copy| copy.folder().file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()))
 }
 

@@ -1,6 +1,6 @@
-//! Performing effects: one module a kind. An effect that fails is a reply.
+//! Performs effects, with one module per kind. An effect that fails is a reply, not an error.
 //!
-//! To add one: a row in the table of `core`'s effects, a module here, an arm in [`perform`].
+//! A new effect needs a row in the table of effects in `core`, a module here, and an arm in [`perform_effect`].
 
 mod ask;
 mod check;
@@ -60,47 +60,48 @@ pub(crate) struct World {
     pub at: Whereabouts,
     pub progress: UnboundedSender<Progress>,
     pub keeping: Keeping,
-    /// The edited tracker that was taken in last.
+    /// The hash of the edited tracker that was accepted last.
     pub tracker_seen: Mutex<Option<Hash>>,
-    /// With the other runs of this process.
+    /// The state shared with the other runs of this process.
     pub shared: Shared,
-    /// Where this run's tasks wait for their agents.
+    /// The queue in which this run's tasks wait for permits to start agents.
     pub lane: Lane,
 }
 
-/// How processes are kept.
+/// How processes are started and supervised.
 #[derive(Debug)]
 pub(crate) struct Keeping {
     pub keeper: Option<PathBuf>,
-    /// Held by every keeper, too: a free lock means that no process of the run is left.
+    /// Locks that every keeper holds as well: a free lock means that no process of the run is left.
     pub locks: Vec<Arc<File>>,
-    /// Marks every process of this run; a number behind it tells its tasks apart.
+    /// Marks every process of this run; a number behind it tells the tasks apart.
     pub mark: String,
     pub started: AtomicU64,
-    /// The person wants to stop.
+    /// How far the user wants the run to stop.
     pub stop: watch::Receiver<Stop>,
-    /// What runs is to end now.
+    /// Tells running processes to end now.
     pub ending: watch::Receiver<bool>,
 }
 
 impl World {
-    /// Ignored files that go into every copy.
+    /// Lists the ignored files that go into every workspace.
     pub fn seeds(&self) -> Vec<String> {
         let own = self.settings.tasks.writing.seeds.iter().cloned();
         agent_files().map(String::from).chain(own).collect()
     }
 
-    /// Waits until one more agent may start. None: the person wants to stop, and nothing new starts.
+    /// Waits until one more agent may start. Returns `None` if the user wants to stop: nothing new starts then.
     pub async fn permit(&self) -> Option<Permit> {
         let mut stop = self.keeping.stop.clone();
         tokio::select! {
+            // The stop request is polled first: a permit that becomes free at the same time must not start an agent.
             biased;
             Ok(_) = stop.wait_for(|stop| *stop > Stop::GoOn) => None,
             permit = self.lane.permit() => Some(permit),
         }
     }
 
-    /// Waits for a wall time. None: the person wants to stop.
+    /// Waits for a wall time. Returns `None` if the user wants to stop.
     pub async fn until(&self, until_ms: u64) -> Option<()> {
         let mut stop = self.keeping.stop.clone();
         tokio::select! {
@@ -109,9 +110,9 @@ impl World {
         }
     }
 
-    /// A command with the run's mark, locks and fences, to be filled in.
+    /// Returns a command with the run's mark, locks and isolation; the caller fills in the rest.
     pub fn command(&self, program: OsString, args: Vec<OsString>, folder: PathBuf) -> Command {
-        // Git must not find the person's repository above a copy: a `git reset` there would be theirs.
+        // Git must not find the user's repository above a workspace: a `git reset` there would reset the user's files.
         let fence = folder.parent().unwrap_or(&folder).as_os_str().to_owned();
         let number = self.keeping.started.fetch_add(1, Ordering::Relaxed);
         let env = BTreeMap::from([
@@ -125,9 +126,10 @@ impl World {
             args,
             folder,
             env,
-            // Variables that would lead git past that fence, or a shell out of the folder.
+            // Variables that would lead git past that ceiling, or a shell out of the directory.
             without: LEADING_AWAY.into_iter().chain(["OLDPWD"]).map(String::from).collect(),
             input: Vec::new(),
+            // The caller sets the real deadlines; these only make sure that a forgotten one is not unlimited.
             deadlines: Deadlines { total: LONGEST, idle: LONGEST },
             grace: GRACE,
             output: Output::default(),
@@ -138,14 +140,14 @@ impl World {
     }
 }
 
-/// Between asking processes to end and killing them.
+/// The time between asking processes to end and killing them.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
-/// Nothing is ever unlimited.
+/// The upper bound for any process: nothing is ever unlimited.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// Tells an agent's processes which run they work for.
+/// Tells the processes of an agent which run they work for.
 const RUN_VARIABLE: &str = "TRIBUNAL_RUN";
 
-/// What came of an effect, with the blobs it names: a typed outcome, or the journal's reply.
+/// The outcome of an effect with the blobs it names: a typed outcome, or the journal's reply.
 #[derive(Debug)]
 pub(crate) struct Performed<T = Reply> {
     pub reply: T,
@@ -164,10 +166,10 @@ impl Performed<AskOutcome> {
     }
 }
 
-/// None: it was ended on the person's word before it was done. It is asked for again by the next life.
+/// Performs an effect. Returns `None` if the user ended it before it was done; the next process asks for it again.
 ///
-/// `stretch`: which one of the run's it is asked for in. `lost`: how often it was begun before and never finished. Whoever was
-/// asked then was paid for reading, all the same.
+/// `stretch` is the part of the run that asks for it. `unfinished_count` says how often it was started before and never finished:
+/// an agent that was asked then was paid for reading the prompt all the same.
 pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32) -> Option<Performed> {
     let Ask { key, effect, .. } = ask;
     let reply = match effect {
@@ -202,20 +204,21 @@ pub(crate) async fn perform(world: Arc<World>, ask: Ask, stretch: u32, lost: u32
             world.until(wait.until_ms).await?;
             Reply::AwaitReset(Elapsed {})
         }
-        // The host answers these itself: they are about the run, not about the world.
+        // The host answers these itself: they concern the run and not the outside world.
         Effect::Inbox(_) => Reply::Inbox(Requests::default()),
         Effect::Wait(_) => Reply::Wait(Requests::default()),
     };
     Some(reply.into())
 }
 
-/// The machine may sleep meanwhile, so a long wait is many short ones; or its clock may be set back, so no wait is longer than
-/// it seemed when it began.
+/// Waits until the wall clock reaches a time. The machine may sleep meanwhile, so a long wait consists of many short ones. The
+/// clock may be set back, so no wait is longer than it seemed when it began.
 async fn wall_clock_reaches(until_ms: u64) {
     const LOOK: Duration = Duration::from_secs(20);
     let began = tokio::time::Instant::now();
     let needed = Duration::from_millis(until_ms.saturating_sub(wall_ms()));
     loop {
+        // The shorter of both: the wall clock says when to stop, the monotonic clock how long at most.
         let left = Duration::from_millis(until_ms.saturating_sub(wall_ms()));
         let left = left.min(needed.saturating_sub(began.elapsed()));
         if left.is_zero() {
@@ -225,13 +228,13 @@ async fn wall_clock_reaches(until_ms: u64) {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 fn wall_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Work on files goes to a thread of its own.
+/// Runs work on files on a separate thread, since it would block the workflow's thread.
 async fn blocking<T: From<Fault> + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,

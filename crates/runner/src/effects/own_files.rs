@@ -1,4 +1,4 @@
-//! Files that Tribunal owns: tracker and metrics.
+//! Writes the files that Tribunal owns: tracker and metrics.
 
 use std::{fs, io, path::Path, sync::PoisonError};
 
@@ -13,8 +13,9 @@ use super::{World, world_fault};
 use crate::files::write_atomically;
 
 pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> WriteOutcome {
-    // The text is made of masked replies, but lines that were folded together may look like a secret only now.
+    // The text consists of masked replies, but lines that were joined may form something that looks like a secret.
     let masked = world.masker.mask(text).into_owned();
+    // Two runs of this process may want the same name, so the name stays reserved until the file exists.
     let _naming = world.shared.naming.lock().unwrap_or_else(PoisonError::into_inner);
     let (name, text) = match file {
         OwnFile::Tracker => (tracker_name(world), tracker::stamped(masked, &world.run)),
@@ -33,9 +34,10 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> WriteOutcome
         if let Some(before) = before {
             let edits = taken_in(world, &before);
             if !edits.requests.is_empty() {
-                // First they are recorded, then the file may be written over.
+                // The edits are recorded first; only then may the file be overwritten.
                 return Ok(WriteOutcome::Edited { requests: edits.requests });
             }
+            // Edits that were not understood are kept in a copy beside the tracker.
             strange = edits.strange;
             if !strange.is_empty() {
                 aside = keep(world.project.root(), &path, &before)?;
@@ -50,7 +52,7 @@ pub(super) fn perform(world: &World, file: &OwnFile, text: &str) -> WriteOutcome
     }
 }
 
-/// What people changed in the tracker since it was written; nothing of it is lost by looking.
+/// Reads what the user changed in the tracker since it was written. Reading changes nothing.
 pub(crate) fn edits_in_tracker(world: &World) -> Vec<Request> {
     let path = world.project.root().join(tracker_name(world));
     match edited(&path) {
@@ -59,7 +61,7 @@ pub(crate) fn edits_in_tracker(world: &World) -> Vec<Request> {
     }
 }
 
-/// What is to be taken in of an edited tracker: nothing of another run's, and nothing twice in one life.
+/// Returns the edits to accept from a tracker: none from the tracker of another run, and none twice in one process.
 fn taken_in(world: &World, bytes: &[u8]) -> Edits {
     let strange = |why: String| Edits { strange: vec![why], ..Edits::default() };
     let Ok(text) = std::str::from_utf8(bytes) else { return strange("it is no text any more".into()) };
@@ -73,19 +75,20 @@ fn taken_in(world: &World, bytes: &[u8]) -> Edits {
         None => return strange("its last line is gone, so nobody can tell whose tracker it was".into()),
     }
     if world.settings.tasks.writing.in_session {
-        // Whoever wrote it may be the one whose work is judged: people answer with `tribunal decisions`.
+        // The author may be the session whose work is judged, so the user answers with `tribunal decisions` instead.
         return strange("while a session repairs, edits of the tracker are not taken in".into());
     }
     let mut edits = tracker::read(text);
     let now = Hash::of(bytes);
     let mut seen = world.tracker_seen.lock().unwrap_or_else(PoisonError::into_inner);
+    // The same text was accepted before; its requests are already in the journal.
     if seen.replace(now.clone()) == Some(now) {
         edits.requests.clear();
     }
     edits
 }
 
-/// `reviews/prd-issues.md`, unless that is the tracker of another subject with the same slug.
+/// Returns `reviews/prd-issues.md`, unless that is the tracker of another subject with the same slug.
 fn tracker_name(world: &World) -> String {
     let (folder, subject) = (&world.settings.reviews, &world.settings.subject);
     let plain = format!("{folder}/{}-issues.md", subject.slug());
@@ -101,20 +104,21 @@ fn tracker_name(world: &World) -> String {
     format!("{folder}/{}-{}-issues.md", subject.slug(), &title.short()[..6])
 }
 
-/// `review-metrics-{unix seconds}.json`; of two runs that end in one second the later takes the next free one.
+/// Returns `review-metrics-{unix seconds}.json`; of two runs that end in the same second the later takes the next free name.
 fn metrics_name(world: &World, unix_seconds: u64, text: &str) -> String {
     let folder = &world.settings.reviews;
     let mut seconds = unix_seconds;
     loop {
         let name = format!("{folder}/review-metrics-{seconds}.json");
         match fs::read_to_string(world.project.root().join(&name)) {
+            // An equal text is our own from before a crash, so the same name is used again.
             Ok(there) if there != text => seconds += 1,
             _ => return name,
         }
     }
 }
 
-/// The file as it is, if it is there and not as we wrote it.
+/// Reads the file, if it exists and is not as we wrote it.
 fn edited(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(text) if std::str::from_utf8(&text).is_ok_and(tracker::is_untouched) => Ok(None),
@@ -124,7 +128,7 @@ fn edited(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// A tracker with something in it that we did not understand is put aside under a number, never overwritten.
+/// Copies a tracker with edits that were not understood to a numbered file; no existing file is overwritten.
 fn keep(root: &Path, path: &Path, text: &[u8]) -> io::Result<Option<String>> {
     let free = (1..).map(|number| path.with_extension(format!("edited-{number}.md"))).find(|p| !p.exists());
     let Some(aside) = free else { return Ok(None) };

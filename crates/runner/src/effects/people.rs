@@ -1,5 +1,5 @@
-//! Decisions as files that people can open: `{output folder}/awaiting-human/RUN.D1.yaml`. Writing an answer into the file
-//! is as good as `tribunal decisions RUN.D1 ANSWER`.
+//! Decisions as files that the user can open: `{output folder}/awaiting-human/RUN.D1.yaml`. Writing an answer into such a file
+//! has the same effect as `tribunal decisions RUN.D1 ANSWER`.
 
 use std::{
     fs, io,
@@ -30,7 +30,7 @@ fn page_path(project: &Project, settings: &Settings, run: &RunId, decision: &Dec
 
 pub(super) fn post(world: &World, decision: &Decision) -> PostOutcome {
     let path = page_path(&world.project, &world.settings, &world.run, &decision.id);
-    // After a kill the same decision is posted again, and a user may have answered in its file meanwhile: their text stays.
+    // After a crash the same decision is posted again. The user may have answered in its file meanwhile, so their text stays.
     match read(&path, decision) {
         Written::Nothing => {}
         Written::Answer(_) | Written::Unusable(_) => return PostOutcome::Posted,
@@ -42,7 +42,7 @@ pub(super) fn post(world: &World, decision: &Decision) -> PostOutcome {
     }
     let mut page = page(&world.run, decision);
     if let About::Patch { by, patch, diff, .. } = &decision.about {
-        // Until they have answered, what they are asked about stays.
+        // The patch that the user is asked about is kept until they have answered.
         let copy = land::find_copy(&world.project.desk(&world.run, by), patch);
         let kept = copy.ok_or(io::ErrorKind::NotFound.into()).and_then(|copy| copies::retain(copy.folder()));
         if let Err(cause) = kept {
@@ -56,7 +56,7 @@ pub(super) fn post(world: &World, decision: &Decision) -> PostOutcome {
     }
 }
 
-/// A patch as comments of the page that asks about it.
+/// Renders a patch as comments for the page that asks about it.
 fn shown(world: &World, diff: &Hash) -> String {
     let store = Store::open_read_only(&world.project.home());
     let Ok(diff) = store.and_then(|store| store.blob(diff)) else { return String::new() };
@@ -85,13 +85,13 @@ struct Page {
     note: String,
 }
 
-/// What stands in a decision's file.
+/// The content of a decision's file.
 enum Written {
     Nothing,
     Answer(Answer),
-    /// Text that is no answer to this decision. It is kept and pointed out to the user.
+    /// Text that does not answer this decision. It is kept and pointed out to the user.
     Unusable(String),
-    /// The file is there, or its folder is none, and it cannot be read.
+    /// The file exists, or its parent is not a directory, and it cannot be read.
     Unreadable(io::Error),
 }
 
@@ -104,6 +104,7 @@ fn read(path: &Path, decision: &Decision) -> Written {
     let page: Page = match serde_saphyr::from_str(&text) {
         Ok(page) => page,
         Err(cause) => {
+            // Only the first line: the parser's message goes on with an excerpt of the file.
             return Written::Unusable(cause.to_string().lines().next().unwrap_or_default().to_string());
         }
     };
@@ -117,7 +118,7 @@ fn read(path: &Path, decision: &Decision) -> Written {
     }
 }
 
-/// Answers that people wrote into the files of open decisions.
+/// Reads answers that the user wrote into the files of open decisions.
 pub(crate) fn answers_in_files(world: &World, open: &[Decision]) -> Vec<Request> {
     let answer = |decision: &Decision| {
         let path = page_path(&world.project, &world.settings, &world.run, &decision.id);
@@ -129,7 +130,7 @@ pub(crate) fn answers_in_files(world: &World, open: &[Decision]) -> Vec<Request>
     open.iter().filter_map(answer).collect()
 }
 
-/// Files of open decisions with something in them that is no answer, and why.
+/// Lists the files of open decisions whose content is not a valid answer, with the reason.
 pub(crate) fn unusable_answers(
     project: &Project,
     settings: &Settings,
@@ -147,7 +148,7 @@ pub(crate) fn unusable_answers(
     open.iter().filter_map(problem).collect()
 }
 
-/// What a person did not approve need not be kept.
+/// Releases the workspace of a patch that the user did not approve.
 pub(crate) fn let_go(world: &World, decision: &Decision, answer: &Answer) {
     if let (About::Patch { by, patch, .. }, false) =
         (&decision.about, answer.key() == Some(ChoiceKey::Approve))
@@ -157,7 +158,8 @@ pub(crate) fn let_go(world: &World, decision: &Decision, answer: &Answer) {
     }
 }
 
-/// An answered decision asks nobody any more.
+/// Removes the file of an answered decision.
 pub(crate) fn remove_page(world: &World, decision: &DecisionId) {
+    // A file that cannot be removed is harmless: its decision is no longer open, so it is never read again.
     let _ = fs::remove_file(page_path(&world.project, &world.settings, &world.run, decision));
 }

@@ -1,7 +1,7 @@
-//! Writes past a copy: what changed in the person's tree while an agent was at work, and not by a landing.
+//! Stray edits: what changed in the user's tree while an agent worked, other than by a landing.
 //!
-//! Whether an agent or the person did it cannot be told from here; the workflow asks. What stood there before is kept
-//! first, so that it can be put back.
+//! Whether the agent or the user made such an edit cannot be told from here, so the workflow asks. The earlier content is
+//! stored first, so that it can be restored.
 
 use std::{fs, io, path::Path};
 
@@ -19,11 +19,12 @@ use crate::{
     subject::{is_plain, link_on_the_way},
 };
 
-/// What is not as it was when an agent began.
+/// Returns all files that are no longer as they were when the agent began.
 pub(super) fn since(world: &World, copy: &Copy, watch: &Watch) -> Vec<Stray> {
     let own = own_folders(world);
     let mut strays = Vec::new();
     for Moved { path, before, after } in watch.moved(world.project.root()) {
+        // Landings of this and of other runs change files as well; those are not strays.
         let ours = Checkpoints::is_known(&world.project, &path, after.as_ref());
         if ours || own.iter().any(|folder| path.starts_with(folder)) {
             continue;
@@ -35,21 +36,22 @@ pub(super) fn since(world: &World, copy: &Copy, watch: &Watch) -> Vec<Stray> {
     strays
 }
 
-/// Folders that Tribunal writes into.
+/// Lists the directories that Tribunal writes into.
 fn own_folders(world: &World) -> [String; 2] {
     let reviews = world.settings.reviews.trim_end_matches('/');
     let beside = reviews.rsplit_once('/').map_or_else(String::new, |(folder, _)| format!("{folder}/"));
     [format!("{reviews}/"), format!("{beside}awaiting-human/")]
 }
 
-/// Keeps what stood there and what stands there now. Whether what stood there could be had: the copy may have been changed
-/// as well, and then git may have it.
+/// Stores both versions of the file. Returns whether the earlier one is available: the workspace may have been changed as
+/// well, but git may still have the content.
 fn keep(world: &World, copy: &Copy, stray: &Stray) -> bool {
     let checkpoints = Checkpoints::of(&world.project, &world.run);
     let real = world.project.root().join(&stray.path);
     if let Some(now) = plain(&real).filter(|now| Some(Hash::of(now)) == stray.after) {
         let _ = checkpoints.keep_bytes(&now);
     }
+    // A file that did not exist needs no stored content: restoring it means removing it.
     let Some(before) = &stray.before else { return true };
     let from_copy =
         || copy.base(&stray.path).ok().flatten().or_else(|| plain(&copy.tree().join(&stray.path)));
@@ -58,23 +60,24 @@ fn keep(world: &World, copy: &Copy, stray: &Stray) -> bool {
     bytes.is_some_and(|bytes| checkpoints.keep_bytes(&bytes).is_ok())
 }
 
-/// What stands in an ordinary file of a size that people read.
+/// Reads an ordinary file of a reasonable size.
 fn plain(path: &Path) -> Option<Vec<u8>> {
     let meta = fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= MOST_BYTES)?;
     let bytes = fs::read(path).ok()?;
+    // A different length means that the file was being written at that moment.
     (bytes.len() as u64 == meta.len()).then_some(bytes)
 }
 
-/// As git has it in the index.
+/// Reads the file from git's index.
 fn staged(world: &World, path: &str) -> Option<Vec<u8>> {
     let output = git(world.project.root()).args(["cat-file", "blob", &format!(":./{path}")]).output().ok()?;
     output.status.success().then_some(output.stdout)
 }
 
-/// Longer files are not kept.
+/// Longer files are not stored.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Puts a file back as it was.
+/// Restores a file as it was before the stray edit.
 pub(super) fn restore(world: &World, stray: &Stray) -> RestoreOutcome {
     match put_back(world, stray) {
         Ok(parked) => RestoreOutcome::Restored { parked },
@@ -87,6 +90,7 @@ fn put_back(world: &World, stray: &Stray) -> io::Result<Option<String>> {
     if !is_plain(&stray.path) || real.is_symlink() {
         return Err(io::Error::other("there is no such file any more"));
     }
+    // Writing through a linked directory would change a file outside the project.
     if let Some(link) = link_on_the_way(world.project.root(), &stray.path) {
         return Err(io::Error::other(format!("it leads elsewhere: {link} is a link")));
     }
@@ -98,6 +102,7 @@ fn put_back(world: &World, stray: &Stray) -> io::Result<Option<String>> {
         ),
         None => None,
     };
+    // The current text is read under the lock, so that no landing can change it in between.
     let _alone = locks::alone(&world.project.locks())?;
     let now = match fs::read(&real) {
         Ok(now) => Some(now),
@@ -107,6 +112,7 @@ fn put_back(world: &World, stray: &Stray) -> io::Result<Option<String>> {
     if now == bytes {
         return Ok(None);
     }
+    // The current text is parked before it is replaced: it may be the only copy.
     let parked = match &now {
         Some(now) => {
             let path = park_file(&world.project, &world.run, &stray.path, now)?;
@@ -122,13 +128,14 @@ fn put_back(world: &World, stray: &Stray) -> io::Result<Option<String>> {
     Ok(parked)
 }
 
-/// What is to stand there. What has changed since it was noticed, by a landing or by the person, stays.
+/// Returns the text without the stray edit. Later edits, by a landing or by the user, stay.
 fn without(
     world: &World,
     stray: &Stray,
     now: Option<&[u8]>,
     before: Option<Vec<u8>>,
 ) -> io::Result<Option<Vec<u8>>> {
+    // Nothing has changed since the edit was noticed, so the earlier content is the result.
     if now.map(Hash::of) == stray.after {
         return Ok(before);
     }

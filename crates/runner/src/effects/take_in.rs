@@ -1,5 +1,5 @@
-//! What somebody changed in the subject's files themselves: a session that the person has open, say. It stands there already,
-//! so there is nothing to land and nothing to take back; but the same checks judge it.
+//! Accepts edits that were made directly in the subject's files, for example by a session of the user. They are in place
+//! already, so there is nothing to land and nothing to undo, but the same checks apply.
 
 use std::{io, sync::Arc};
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{copies::Copy, merging::hunks, subject};
 
-/// None: a check was ended on the person's word.
+/// Accepts the edits. Returns `None` if the user ended a check.
 pub(super) async fn perform(
     world: Arc<World>,
     key: Key,
@@ -29,6 +29,7 @@ pub(super) async fn perform(
         Ok(Err(why)) => return Some(LandOutcome::Refused { why }),
         Err(cause) => return Some(fault(&cause)),
     };
+    // Without a change there is nothing to verify.
     let changed = files.iter().any(|file| !file.hunks.is_empty());
     if changed {
         let copy = Copy::at(world.project.desk(&world.run, &key));
@@ -48,7 +49,7 @@ fn fault(cause: &io::Error) -> LandOutcome {
     world_fault(format!("what was changed could not be looked at: {cause}")).into()
 }
 
-/// As the panel will see it: of one file its text, of a change all its files.
+/// Hashes the files as the panel will see them: for a single file its text, for a change all its files.
 fn hash_of(files: &[LandedFile]) -> Hash {
     match files {
         [file] => Hash::of(file.text.as_bytes()),
@@ -67,7 +68,7 @@ fn look(world: &World, before: &[FrozenFile]) -> Result<Vec<LandedFile>, Refusal
         let path = file.path.as_str();
         let text = subject::stays_inside(root, path).and_then(|()| subject::load(root, path));
         let text = text.map_err(|problem| Refusal::Lost { detail: problem.to_string() })?;
-        // Who takes the text away has not repaired it.
+        // Removing the text is not a repair.
         if let Some((before, after)) = gutted(&file.text, &text) {
             return Err(Refusal::Gutted { before, after });
         }

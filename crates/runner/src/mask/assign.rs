@@ -1,9 +1,8 @@
 //! Secrets without a shape of their own, found by the name they are assigned to.
 //!
-//! `NAME=value`, `name: value`, `"name": "value"` (also with escaped quotes), `name => value`,
-//! `name := value` and `const NAME: &str = "value"`. The name decides whether to look, the value
-//! whether it is masked: references, placeholders, numbers, paths, identifiers and, outside quotes,
-//! calls and type names are left, since agents print source code all day.
+//! `NAME=value`, `name: value`, `"name": "value"` (also with escaped quotes), `name => value`, `name := value` and
+//! `const NAME: &str = "value"`. The name decides whether to look, the value whether it is masked: references, placeholders,
+//! numbers, paths, identifiers and, outside quotes, calls and type names are left, since agents print source code all day.
 
 use std::ops::Range;
 
@@ -11,7 +10,7 @@ use regex::Regex;
 
 use super::rules::compile;
 
-/// A quoted value longer than this is taken for text with an unbalanced quote.
+/// A longer quoted value is taken for text with an unbalanced quote.
 const LONGEST_QUOTED: usize = 8 * 1024;
 
 const SHORTEST: usize = 8;
@@ -19,7 +18,7 @@ const SHORTEST: usize = 8;
 pub(super) const TRIGGERS: &[&str] =
     &["key", "secret", "token", "passw", "passphrase", "pwd", "credential", "auth"];
 
-/// What may stand before an expression.
+/// What may precede an expression.
 macro_rules! lead {
     () => {
         r"^[&*!$(\[{|]*"
@@ -46,12 +45,12 @@ const PATTERNS: &[(&str, &str)] = &[
         "code",
         concat!(
             lead!(),
-            // `obj.field`, `module::NAME`; digits only as in `dot2_token`, tokens have dots too.
+            // `obj.field`, `module::NAME`; digits only as in `dot2_token`, since tokens contain dots, too.
             r"(?:(?:::)?[A-Za-z_]+(?:(?:\.|::|->|\?\.)(?:[A-Za-z_]+|[a-z_]+[0-9][a-z_]*))+(?:\?|::)?$",
-            // The same with a call, an index, a type argument or a macro behind it.
+            // The same followed by a call, an index, a type argument or a macro.
             r"|(?:::)?[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|->|\?\.)[A-Za-z_][A-Za-z0-9_]*)+(?:::)?[(\[<{!?]",
             r"|(?:[A-Za-z_]+|[a-z0-9]+(?:_[a-z0-9]+)+)(?:!?[(\[{]|<)",
-            // `AccessToken`, `accessToken`, `ACCESS_TOKEN`: names, not the output of a generator.
+            // `AccessToken`, `accessToken`, `ACCESS_TOKEN`: names, not generated values.
             r"|(?:[a-z_]+|[A-Z]{1,4}[a-z]+)(?:[A-Z]{1,3}[a-z]+)*[?|]?$",
             r"|[A-Z]{1,12}$|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$)",
             // `512u32`, `0x4000_0000`.
@@ -63,16 +62,16 @@ const PATTERNS: &[(&str, &str)] = &[
         concat!(
             r"^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)$",
             r"|^[\[<(*]*(?i-u:redacted|masked|hidden|filtered)[\])>*]*$",
-            // An address; one with a password or a query may carry a secret.
+            // An address; one with a password or a query may contain a secret.
             r"|^https?://[^@?]*$"
         ),
     ),
 ];
 
-/// Words before `key` that make it an index rather than a secret.
+/// Words before `key` that make it an index and not a secret.
 const HARMLESS_KEYS: &[&str] = &["public", "primary", "foreign", "cache", "sort", "partition", "pub"];
 
-/// Words that may stand before `key` or `token` without a border between.
+/// Words that may precede `key` or `token` without a border between them.
 const GLUED: &[&str] = &[
     "api",
     "access",
@@ -97,7 +96,7 @@ pub(super) struct Assignments {
     stand_in: Regex,
 }
 
-/// What is known of the place of a value.
+/// What is known about the place of a value.
 struct Place {
     quoted: bool,
     /// `NAME=value` as a shell writes it: the value is data, never code.
@@ -112,9 +111,10 @@ impl Assignments {
         Assignments { head, reference, code, stand_in }
     }
 
-    /// Calls `hit` with the start of the name and the range of each value to mask.
+    /// Calls `on_secret` with the start of the name and the range of each value to mask.
     pub(super) fn find(&self, line: &str, mut hit: impl FnMut(usize, Range<usize>)) {
         let mut from = 0;
+        // The pattern only finds candidates; name, separator and value each may still rule one out.
         while let Some(found) = self.head.captures_at(line, from) {
             let (Some(whole), Some(word)) = (found.get(0), found.get(1)) else {
                 return;
@@ -133,6 +133,7 @@ impl Assignments {
             if !is_secret_name(&line[name..word.start()], word.as_str(), separator) {
                 continue;
             }
+            // A shell allows no space around the equals sign, and its variables are upper case by convention.
             let shell = after == whole.end()
                 && separator == "="
                 && word.as_str().bytes().all(|b| b.is_ascii_uppercase());
@@ -140,6 +141,7 @@ impl Assignments {
             let place =
                 Place { quoted, shell, password: word.as_str().as_bytes()[0].eq_ignore_ascii_case(&b'p') };
             if !self.is_harmless(&line[value.clone()], &place) {
+                // The search continues after the value, which may contain words that look like a name.
                 from = value.end;
                 hit(name, value);
             }
@@ -151,16 +153,18 @@ impl Assignments {
         if value.len() < SHORTEST || is_number(value) || is_path(value) {
             return true;
         }
+        // Plain lower-case identifiers are variables or words; generated secrets have digits or capitals.
         if bytes.iter().all(|b| *b == b'_' || b.is_ascii_lowercase())
             || bytes.iter().all(u8::is_ascii_punctuation)
             || self.stand_in.is_match(value)
         {
             return true;
         }
-        // `<your key>`, `<|end|>`.
+        // Placeholders such as `<your key>` and special tokens such as `<|end|>`.
         if bytes[0] == b'<' && (bytes[1] == b'|' || bytes[1].is_ascii_alphabetic()) {
             return true;
         }
+        // What remains without references decides: `prefix-${TOKEN}` contains no secret itself.
         if self.reference.replace_all(value, "").len() < SHORTEST {
             return true;
         }
@@ -180,16 +184,17 @@ fn name_start(line: &str, word: usize) -> usize {
     let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     let run = bytes[..word].iter().rev().take(64);
     let mut start = word - run.take_while(|b| is_name(**b)).count();
-    // The letter of an escaped line end (`\nAPI_KEY=`) is no part of the name.
+    // The letter of an escaped line end (`\nAPI_KEY=`) is not part of the name.
     if start < word && start > 0 && bytes[start - 1] == b'\\' && b"nrt".contains(&bytes[start]) {
         start += 1;
     }
     start
 }
 
-/// `prefix` is the name up to `word`, the word the separator follows.
+/// Whether a name denotes a secret; `prefix` is the name up to `name_word`, the word before the separator.
 fn is_secret_name(prefix: &str, word: &str, separator: &str) -> bool {
     let word_is = |options: &[&str]| options.iter().any(|o| word.eq_ignore_ascii_case(o));
+    // A camel-case border such as `apiKey` has no separator character.
     let last = prefix.bytes().last();
     let camel = last.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         && word.as_bytes()[0].is_ascii_uppercase()
@@ -198,6 +203,7 @@ fn is_secret_name(prefix: &str, word: &str, separator: &str) -> bool {
     let lower = prefix.to_ascii_lowercase();
     let glued = GLUED.iter().any(|word| lower.ends_with(word));
     let stem = lower.trim_end_matches(['_', '-', '.']);
+    // `key` alone is an index far more often than a secret, so it needs a telling prefix.
     if word_is(&["key"]) {
         let harmless = HARMLESS_KEYS.iter().any(|word| stem.ends_with(word));
         return (border || glued) && !stem.is_empty() && !harmless;
@@ -208,6 +214,7 @@ fn is_secret_name(prefix: &str, word: &str, separator: &str) -> bool {
     if word_is(&["credential", "credentials"]) {
         return border && !stem.is_empty();
     }
+    // `_auth=` is the form of npm's configuration; `auth` alone usually is not a secret.
     if word_is(&["auth"]) {
         return last == Some(b'_') && separator == "=";
     }
@@ -215,7 +222,7 @@ fn is_secret_name(prefix: &str, word: &str, separator: &str) -> bool {
     border || !word_is(&["pwd"])
 }
 
-/// The range of the value that starts at `at`, and whether it stands in quotes.
+/// Returns the range of the value that starts at `value_start`, and whether it is quoted.
 fn value_range(line: &str, at: usize) -> (Range<usize>, bool) {
     let bytes = line.as_bytes();
     let run = |from: usize, set: &[u8], most: usize| {
@@ -232,13 +239,14 @@ fn value_range(line: &str, at: usize) -> (Range<usize>, bool) {
         let start = quote + 1;
         return match closing_quote(&bytes[start..], bytes[quote], slashes) {
             Some(len) => (start..start + len, true),
+            // Without a closing quote the value ends like an unquoted one.
             None => (start..unquoted_end(line, start), true),
         };
     }
     (at..unquoted_end(line, at), false)
 }
 
-/// The length of a value up to its closing quote, which is escaped exactly as the opening one was.
+/// Returns the length of a value up to its closing quote, which is escaped exactly like the opening one.
 fn closing_quote(bytes: &[u8], quote: u8, slashes: usize) -> Option<usize> {
     let mut run = 0;
     for (at, byte) in bytes.iter().enumerate().take(LONGEST_QUOTED) {
@@ -246,6 +254,7 @@ fn closing_quote(bytes: &[u8], quote: u8, slashes: usize) -> Option<usize> {
             run += 1;
             continue;
         }
+        // In an escaped string the closing quote has as many backslashes as the opening one, or fewer.
         let closes = if slashes == 0 { run % 2 == 0 } else { run <= slashes };
         if *byte == quote && closes {
             return Some(at - if slashes == 0 { 0 } else { run });
@@ -263,7 +272,7 @@ fn unquoted_end(line: &str, at: usize) -> usize {
         let stop = match byte {
             b'"' | b'\'' | b'`' | 0..=b' ' | 0x7f => true,
             b'\\' => b"nrtu\"'`\\".contains(&next),
-            // `a=1&b=2`, `a=1;b=2`: only where another pair follows, a password may hold these.
+            // `a=1&b=2`, `a=1;b=2`: only where another pair follows, since a password may contain these.
             b'&' | b';' | b',' => starts_pair(&bytes[end + 1..]),
             _ => false,
         };
@@ -272,6 +281,7 @@ fn unquoted_end(line: &str, at: usize) -> usize {
         }
         end += 1;
     }
+    // Punctuation at the end belongs to the text around the value.
     let value = line[at..end].trim_end_matches([',', ';', ')', '}', ']', '.']);
     at + value.len()
 }
@@ -282,12 +292,12 @@ fn starts_pair(rest: &[u8]) -> bool {
     name > 0 && !rest[0].is_ascii_digit() && matches!(rest.get(name), Some(b'=' | b':'))
 }
 
-/// Numbers, also dates, versions and times.
+/// Whether it is a number, also a date, a version or a time.
 pub(super) fn is_number(value: &str) -> bool {
     value.bytes().all(|b| b.is_ascii_digit() || b".,:_+-".contains(&b))
 }
 
-/// A file path. Base64 may start with `/` too, so the first part has to look like a folder name.
+/// Whether it is a file path. Base64 may start with `/` too, so the first part has to look like a directory name.
 pub(super) fn is_path(value: &str) -> bool {
     let bytes = value.as_bytes();
     let drive = bytes.len() > 2

@@ -1,8 +1,8 @@
-//! The first stage: replaces every PEM private key, the one secret that spans lines.
+//! The first stage: replaces every PEM private key, the only secret that spans lines.
 //!
-//! Works on a growing text: `step` takes what it can decide on and keeps its place in a state, so
-//! that nothing larger than one line is ever held. A block without an end stops at the first line
-//! that cannot belong to it; otherwise a mere mention of the first line would swallow a whole log.
+//! It works on a growing text: `collapse_keys` takes what it can decide on and keeps its position in a state, so that nothing
+//! larger than one line is ever held. A block without an end stops at the first line that cannot belong to it; otherwise the
+//! mere mention of a first line would swallow a whole log.
 
 use regex::Regex;
 
@@ -12,8 +12,8 @@ const PATTERNS: &[(&str, &str)] = &[
     ("pem begin", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"),
     ("pem end", r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"),
     (
-        // A line of the block, also as shown with line numbers, quote marks, a container's name or
-        // as a string of source code. The group is what follows the key's own text.
+        // A line of the block, also with line numbers, quote marks, a container's name or as a string of source code. The group
+        // is what follows the key's own text.
         "pem line",
         concat!(
             r"^[ \t]*(?:[0-9]{1,7}[ \t]*(?:→|[|:])?[ \t]*|[>|#*+-]+[ \t]*|//+[ \t]*",
@@ -23,13 +23,13 @@ const PATTERNS: &[(&str, &str)] = &[
         ),
     ),
     (
-        // Behind any other prefix, such as a time stamp, only a long run counts.
+        // After any other prefix, such as a timestamp, only a long run counts.
         "pem prefixed line",
         concat!(r"[^A-Za-z0-9+/=][A-Za-z0-9+/=]{40,}", r#"(?:\\+[nr])*(["'`]?[ \t]*[+,;)\\]*[ \t\r]*)$"#),
     ),
 ];
 
-/// No marker is longer, so this much is enough to hold back at the end of a chunk.
+/// No marker is longer, so holding back this much at the end of a chunk is enough.
 const LONGEST_MARKER: usize = 96;
 
 /// The compiled patterns, and the longest line worth waiting for.
@@ -53,7 +53,7 @@ impl Patterns {
         self.begin.is_match(text)
     }
 
-    /// Where the text behind the key begins, if this is a line of a block.
+    /// Returns where the text after the key begins, if this is a line of a block.
     fn body(&self, line: &str) -> Option<usize> {
         let found = self.line.captures(line);
         let found = found.or_else(|| self.prefixed.captures(line))?;
@@ -61,12 +61,12 @@ impl Patterns {
     }
 }
 
-/// Where in the text we are.
+/// The position in the text.
 #[derive(Default)]
 pub(super) enum State {
     #[default]
     Outside,
-    /// Behind the first marker or inside an overlong line: the rest of the line is still to come.
+    /// After the first marker or inside an overlong line: the rest of the line is still to come.
     Inside,
     /// At the start of a line of a block; `pending` is written only if the block is over.
     Line { pending: String },
@@ -78,8 +78,7 @@ enum Step {
     Wait,
 }
 
-/// Takes as much of `text` as can be decided, writes it to `out` and returns how much that was: all
-/// of it when `last` is set.
+/// Takes as much of `text` as can be decided, writes it to `output` and returns its length: all of it when `is_last` is set.
 pub(super) fn step(
     patterns: &Patterns,
     state: &mut State,
@@ -102,11 +101,12 @@ pub(super) fn step(
             }
             Step::Wait => break,
         }
-        // Reached without a decision to wait: nothing is left to decide on.
+        // There was no decision to wait, so nothing is left to decide on.
         if at == text.len() {
             break;
         }
     }
+    // The text ends inside a block: what was held back for its next line is part of the output.
     if last && let State::Line { pending } = state {
         out.push_str(pending);
         *state = State::Outside;
@@ -124,7 +124,7 @@ fn outside(patterns: &Patterns, text: &str, last: bool, out: &mut String) -> Ste
     }
     let mut ready = text.len();
     if !last {
-        // A marker may be cut in two by the end of the chunk.
+        // A marker may be split by the end of the chunk.
         let from = text.floor_char_boundary(ready.saturating_sub(LONGEST_MARKER));
         ready = text[from..].find('-').map_or(ready, |dash| from + dash);
     }
@@ -135,7 +135,7 @@ fn outside(patterns: &Patterns, text: &str, last: bool, out: &mut String) -> Ste
     Step::Next(ready, State::Outside)
 }
 
-/// The rest of a line up to its end, or as much of it as is worth waiting for.
+/// Returns the rest of a line up to its end, or as much of it as is worth waiting for.
 fn unit<'t>(patterns: &Patterns, text: &'t str, last: bool) -> Option<(&'t str, End)> {
     let window = text.floor_char_boundary(patterns.limit);
     match text[..window].find('\n') {
@@ -146,7 +146,7 @@ fn unit<'t>(patterns: &Patterns, text: &'t str, last: bool) -> Option<(&'t str, 
     }
 }
 
-/// What ended a unit.
+/// What ended a part of a line.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Newline,
@@ -162,11 +162,13 @@ fn inside(patterns: &Patterns, text: &str, last: bool) -> Step {
         return Step::Next(found.end(), State::Outside);
     }
     let body = body_prefix(line);
+    // A window without an end of the line: if it was all key, the key continues in the next window.
     if end == End::Cut {
         let next = if body > 0 { State::Inside } else { State::Outside };
         return Step::Next(body, next);
     }
     let tail = &line[body..];
+    // Only quotes and punctuation may follow the key's text on its line; anything else ends the block.
     if !tail.bytes().all(|b| b"\"'`+,;)\\ \t\r".contains(&b)) {
         return Step::Next(body, State::Outside);
     }
@@ -185,7 +187,7 @@ fn line(patterns: &Patterns, text: &str, last: bool, pending: &mut String, out: 
         return Step::Next(found.end(), State::Outside);
     }
     if begin.is_none() {
-        // One empty line stands behind the headers of old keys; two are the end.
+        // One empty line follows the headers of old keys; two end the block.
         let empty = line.trim().is_empty() && end != End::Cut;
         if empty && pending.matches('\n').count() < 2 {
             let (taken, more) = with_newline(text, line.len(), line, end);
@@ -200,19 +202,20 @@ fn line(patterns: &Patterns, text: &str, last: bool, pending: &mut String, out: 
             None => {}
         }
     }
+    // The line does not belong to the block, so the block is over and the line is handled as ordinary text.
     out.push_str(pending);
     Step::Next(0, State::Outside)
 }
 
-/// What was taken of the text, and what to write should the block be over.
+/// Returns how much of the text was taken, and what to write if the block turns out to be over.
 fn with_newline(text: &str, line: usize, tail: &str, end: End) -> (usize, String) {
     let newline = usize::from(end == End::Newline);
     let pending = format!("{tail}{}", &text[line..line + newline]);
     (line + newline, pending)
 }
 
-/// How much of the text behind the first marker, on the same line, is key: runs of base64 parted by
-/// escaped line ends, or by spaces if the run is too long for a word.
+/// Returns how much of the text after the first marker, on the same line, is key: runs of base64 separated by escaped line ends,
+/// or by spaces if the run is too long for a word.
 fn body_prefix(line: &str) -> usize {
     const HEADERS: [&str; 4] = ["Proc-Type:", "DEK-Info:", "Version:", "Comment:"];
     let bytes = line.as_bytes();
@@ -223,6 +226,7 @@ fn body_prefix(line: &str) -> usize {
             match bytes.get(at) {
                 Some(b' ' | b'\t') => (at, spaced) = (at + 1, true),
                 Some(b'\\') => {
+                    // Nested escaping doubles the backslashes, so any number of them counts.
                     let run = bytes[at..].iter().take_while(|b| **b == b'\\').count();
                     if !matches!(bytes.get(at + run), Some(b'n' | b'r' | b't')) {
                         return taken;
@@ -239,6 +243,7 @@ fn body_prefix(line: &str) -> usize {
         }
         let is_base64 = |b: &&u8| b.is_ascii_alphanumeric() || b"+/=".contains(b);
         let run = bytes[at..].iter().take_while(is_base64).count();
+        // A short run after a space could be an ordinary word.
         if run == 0 || spaced && run < 32 {
             return taken;
         }

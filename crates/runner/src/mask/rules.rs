@@ -1,8 +1,8 @@
 //! The table of secrets with a shape of their own: a prefix, a scheme, a header.
 //!
-//! Every rule names the literals (`triggers`) without which it cannot match, so that its regex runs
-//! only on lines that hold one. Triggers are compared without regard to ASCII case; the pattern
-//! decides. Group 1 of a pattern is the secret, the rest of the match is context that stays.
+//! Every rule names the literals (`triggers`) without which it cannot match, so that its regex runs only on lines that contain
+//! one. Triggers ignore ASCII case; the pattern decides. Group 1 of a pattern is the secret, the rest of the match is context
+//! that stays.
 
 use regex::Regex;
 
@@ -11,7 +11,7 @@ pub(super) struct Rule {
     pub(super) kind: &'static str,
     pub(super) triggers: &'static [&'static str],
     pub(super) pattern: &'static str,
-    /// A last look at the secret, for what a regex says badly.
+    /// A final check of the secret, for what a regex expresses badly.
     pub(super) accept: fn(&str) -> bool,
 }
 
@@ -20,8 +20,8 @@ pub(super) const ENV: &str = "env";
 pub(super) const PEM: &str = "pem";
 pub(super) const ASSIGNED: &str = "secret";
 
-/// Where a token may start. A plain word border is not enough: in text that was escaped or coloured
-/// the last letter of `\n`, `\u003d`, `%3D` or `ESC[0m` touches the token.
+/// Where a token may start. A plain word border is not enough: in escaped or coloured text the last letter of `\n`, `\u003d`,
+/// `%3D` or `ESC[0m` touches the token.
 macro_rules! left {
     () => {
         r"(?:(?-u:\b)|_|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)"
@@ -46,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "openai",
         &["sk-"],
-        // The plain form allows no dash among its first characters: `sk-` also starts class names.
+        // The plain form allows no dash among its first characters, since `sk-` also starts class names.
         concat!(
             left!(),
             r"(sk-(?:(?:proj|svcacct|admin|service|None)-[A-Za-z0-9_-]{20,}",
@@ -158,14 +158,14 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "url",
         &["://"],
-        // The password may itself hold an `@`: the last one before the path ends it.
+        // The password may contain an `@` itself: the last one before the path ends it.
         r#"://[^\x00-\x20/:@"'<>`\\]*:([^\x00-\x20/"'<>`\\]+)@"#,
     )
     .when(is_url_password),
 ];
 
-/// Compiles a pattern of the source. The tests compile every one, so a failure cannot ship; hiding
-/// it instead would silently drop a rule.
+/// Compiles a pattern of the source. The tests compile every one, so a failure cannot ship; hiding it would silently drop a
+/// rule.
 pub(super) fn compile(name: &str, pattern: &str) -> Regex {
     match Regex::new(pattern) {
         Ok(regex) => regex,
@@ -173,7 +173,7 @@ pub(super) fn compile(name: &str, pattern: &str) -> Regex {
     }
 }
 
-/// Whether a kind is one this module writes; other bracketed text is not taken for a mask.
+/// Whether this module writes a mask of this kind; other bracketed text is not taken for a mask.
 pub(super) fn is_kind(kind: &str) -> bool {
     [ENV, PEM, ASSIGNED].contains(&kind) || RULES.iter().any(|rule| rule.kind == kind)
 }
@@ -186,18 +186,20 @@ fn has_digit_and_lower_case(secret: &str) -> bool {
     secret.bytes().any(|b| b.is_ascii_digit()) && secret.bytes().any(|b| b.is_ascii_lowercase())
 }
 
-/// `authorization: basic authentication` is a sentence.
+/// Whether it is more than a plain word: `authorization: basic authentication` is a sentence.
 fn not_a_word(secret: &str) -> bool {
     secret.len() > 20 || !secret.bytes().all(|b| b.is_ascii_lowercase())
 }
 
 fn is_url_password(secret: &str) -> bool {
+    // `${PASS}`, `{password}` and `%s` stand for a password that is filled in elsewhere.
     let reference = secret.starts_with(['$', '{', '%']) && secret.ends_with(['}', ')', 's'])
         || secret.starts_with('$') && secret[1..].bytes().all(|b| b == b'_' || b.is_ascii_uppercase());
     // `host:8080?mail=a@b` has a port, not a password.
     let port = secret
         .find(['?', '#'])
         .is_some_and(|at| (1..=5).contains(&at) && secret[..at].bytes().all(|b| b.is_ascii_digit()));
+    // Asterisks only mean that the password is masked already.
     !reference && !port && !secret.bytes().all(|b| b == b'*')
 }
 

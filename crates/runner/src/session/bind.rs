@@ -1,4 +1,4 @@
-//! Binding a session to something, and the state file that says so.
+//! Binds a session to a run or a loop, and writes the state file that says so.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::{
     run::{RunError, Runner},
 };
 
-/// Fails if a session here has taken something on that is not over. What holds nobody any more is put aside.
+/// Fails if a session here is bound to something that is not over. A file that holds no session any more is set aside.
 pub fn make_room(project: &Project, session: &str, stale_after: Duration) -> Result<(), SessionError> {
     let busy = |session: &str, run: Option<&RunId>| SessionError::Busy {
         session: session.to_string(),
@@ -33,9 +33,11 @@ pub fn make_room(project: &Project, session: &str, stale_after: Duration) -> Res
     };
     match look_into(project, file::OURS, session, now_ms(), stale_after) {
         Look::Nothing => Ok(()),
+        // The file was set aside by the lookup itself, so there is room now.
         Look::Idle(_) if !project.root().join(file::OURS).exists() => Ok(()),
         Look::Idle(why) => Err(SessionError::Unusable { path: file::OURS.to_string(), why }),
         Look::Anothers { session: other } => {
+            // The file is read again as its owner would see it, to learn whether its run is over.
             match look_into(project, file::OURS, &other, now_ms(), stale_after) {
                 Look::Held(taken) if !matches!(taken.standing.run_is, Phase::Over(_)) => {
                     Err(busy(&other, taken.state.run.as_ref()))
@@ -51,11 +53,11 @@ pub fn make_room(project: &Project, session: &str, stale_after: Duration) -> Res
     }
 }
 
-/// Starts a loop if nothing else is held here: recorded, and its state file written. Its name.
+/// Starts a loop if no session is bound here: records it and writes its state file. Returns its name.
 pub fn start_loop(project: &Project, bound: Bound, stale_after: Duration) -> Result<RunId, SessionError> {
     let failed = |cause| SessionError::File { path: ".tribunal".to_string(), cause };
     project.prepare_home().map_err(failed)?;
-    // Two at once would each see room.
+    // Without the lock two processes could both find that there is room.
     let _alone = locks::alone(&project.locks()).map_err(failed)?;
     make_room(project, &bound.session, stale_after)?;
     let store = Store::open(&project.home())?;
@@ -72,7 +74,7 @@ fn bound_event(bound: &Bound) -> Event {
     Event::Session(SessionEvent { what, tally: Tally { work: bound.work, step, ..Tally::default() } })
 }
 
-/// A person says what becomes of a loop that was let go before it was done.
+/// Records the user's answer on what happens to a loop that was released before it was done.
 pub fn answer_loop(project: &Project, binding: &Binding, more: bool) -> Result<(), SessionError> {
     let (choice, note) = (if more { "more" } else { "end" }, String::new());
     let answer = Answer { choice: choice.into(), note };
@@ -85,10 +87,10 @@ pub fn answer_loop(project: &Project, binding: &Binding, more: bool) -> Result<(
     append(project, &binding.run, events, Stamp { wall_ms: now_ms(), awake_ms: 0 })
 }
 
-/// Nothing that is there is taken for stale.
+/// The duration after which nothing counts as stale.
 const FOR_EVER: Duration = Duration::from_secs(u64::MAX / 1000);
 
-/// Writes the state file anew.
+/// Writes a new state file.
 pub fn show(
     project: &Project,
     run: &RunId,
@@ -100,7 +102,7 @@ pub fn show(
     replace(project, file::OURS, &file::render(run, &bound, shown, counted, &utc(now_ms())))
 }
 
-/// Brings the state file of a run up to date, if it is this run's.
+/// Updates the state file, if it belongs to this run.
 pub(crate) fn refresh(project: &Project, view: &RunView) {
     let (Some(run), Ok(Some(text))) = (&view.run, read(project, file::OURS)) else { return };
     let Ok(state) = State::read(&text) else { return };
@@ -108,6 +110,7 @@ pub(crate) fn refresh(project: &Project, view: &RunView) {
         return;
     }
     let of = |is: fn(&Status) -> bool| view.findings.values().filter(|f| is(&f.status)).count() as u32;
+    // Assigned findings are still open for the run, but the file counts them separately.
     let counts = view.counts();
     let assigned = of(|status| *status == Status::Assigned);
     let counted = Counted {
@@ -126,13 +129,13 @@ pub(crate) fn refresh(project: &Project, view: &RunView) {
     if let Some(confidence) = &view.confidence {
         values.push(("current_confidence", confidence.score.to_string()));
     }
-    // It is only a view: the journal has it all.
+    // The file is only a view: the journal has everything.
     if let Ok(text) = file::edited(&text, &values) {
         let _ = replace(project, file::OURS, &text);
     }
 }
 
-/// What a new review's state file says of it.
+/// Returns what the state file of a new review says about it.
 fn shown(settings: &Settings) -> Shown {
     Shown {
         subject: settings.subject.title(),
@@ -146,7 +149,7 @@ fn shown(settings: &Settings) -> Shown {
 }
 
 impl Runner {
-    /// The same for a run whose session may still hold it.
+    /// Binds the session of a resumed run, unless its session still holds it.
     pub(crate) fn rebind_if_free(
         &self,
         settings: &Settings,
@@ -154,20 +157,20 @@ impl Runner {
     ) -> Result<Option<Draft>, RunError> {
         let gone = !self.project.root().join(file::OURS).exists();
         match (Binding::of(entries), &self.binding) {
-            // Who comes back without its state file gets it again; nobody else takes it over.
+            // A session that comes back without its state file gets it again; no other session takes it over.
             (Some(Binding { let_go: None, bound, .. }), Some(own))
                 if gone && bound.session == own.session =>
             {
                 self.rebind(settings)
             }
             (Some(Binding { let_go: None, .. }), _) => Ok(None),
-            // One session a project: who is held for something else stays that.
+            // There is one session per project: one that is bound to something else stays bound to that.
             (_, Some(own)) if make_room(&self.project, &own.session, FOR_EVER).is_err() => Ok(None),
             _ => self.rebind(settings),
         }
     }
 
-    /// The state file of a session that was recorded as one that repairs.
+    /// Writes the state file of a session that was recorded as the one that repairs.
     pub(crate) fn show_binding(
         &self,
         run: &RunId,
@@ -184,7 +187,7 @@ impl Runner {
         Ok(())
     }
 
-    /// The session that repairs from now on, to be recorded.
+    /// Returns the entry that binds the session which repairs from now on.
     pub(crate) fn rebind(&self, settings: &Settings) -> Result<Option<Draft>, RunError> {
         let Some(bound) = self.binding.clone().filter(|_| settings.tasks.writing.in_session) else {
             return Ok(None);

@@ -1,9 +1,9 @@
-//! The state file: what a session has taken on, as people read it and may edit it.
+//! The state file: what a session is bound to, in a form that the user can read and edit.
 //!
 //! `.claude/review-loop-state.yaml` is ours: comments and blank lines, `---`, YAML, `---`, the prompt (which may contain `---`).
-//! `.claude/ralph-loop.local.md` is another tool's loop in nearly the same shape. Both are read alike and both are edited by
-//! exchanging single values, so that whatever a person wrote into them stays. What a file says of limits, promise and prompt
-//! holds; what it says of findings does not, where the journal knows the run.
+//! `.claude/ralph-loop.local.md` is the loop of another tool in nearly the same format. Both are read in the same way, and both
+//! are edited by replacing single values, so that everything the user wrote into them stays. The file is authoritative for
+//! limits, promise and prompt, but not for findings, if the journal knows the run.
 
 use std::ops::Range;
 
@@ -14,50 +14,52 @@ use tribunal_core::{
     stamp,
 };
 
-/// Ours.
+/// Our own state file.
 pub const OURS: &str = ".claude/review-loop-state.yaml";
-/// Another tool's.
+/// The state file of another tool.
 pub const THEIRS: &str = ".claude/ralph-loop.local.md";
-/// A heading over the prompt that is no part of it.
+/// A heading above the prompt that is not part of it.
 const HEADING: &str = "# Original Prompt";
 
-/// What stands in a state file.
+/// The content of a state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     pub active: bool,
-    /// Empty: it says nothing about whose it is.
+    /// The session; empty if the file names none.
     pub session: String,
-    /// None: no journal knows of it.
+    /// The run; `None` if no journal knows it.
     pub run: Option<RunId>,
     pub work: Work,
     pub refusals: u32,
     pub max_refusals: u32,
     pub promise: Option<String>,
     pub open: u32,
-    /// So many, of at most so many; nought: no limit.
+    /// The number of failures and its limit; zero means that there is no limit.
     pub failures: (u32, u32),
-    /// Refusals since the session last did something, where no journal counts them.
+    /// Refusals since the session last did something, if no journal counts them.
     pub in_a_row: u32,
-    /// When something last happened, as far as it says.
+    /// When something last happened, as far as the file says.
     pub touched_ms: Option<u64>,
     pub prompt: String,
 }
 
-/// Where the parts of a state file are.
+/// The positions of the parts of a state file.
 struct Parts {
     yaml: Range<usize>,
     prompt: Range<usize>,
 }
 
-/// The YAML between the two lines of dashes, and what is below. Without any dashes it is YAML as a whole.
+/// Finds the YAML between the two lines of dashes, and the prompt below. Without any dashes all of it is YAML.
 fn parts(text: &str) -> Result<Parts, String> {
     let (mut at, mut yaml) = (0, None);
+    // Editors may put a byte order mark at the start, and lines may end with CR LF.
     for line in text.split_inclusive('\n') {
         let word = line.trim_start_matches('\u{feff}').trim_end();
         let next = at + line.len();
         match (yaml, word) {
             (None, "---") => yaml = Some(next),
             (Some(start), "---") => return Ok(Parts { yaml: start..at, prompt: next..text.len() }),
+            // Text before the first dashes that is no comment means that there is no header.
             (None, _) if !word.is_empty() && !word.trim_start().starts_with('#') => break,
             _ => {}
         }
@@ -70,12 +72,13 @@ fn parts(text: &str) -> Result<Parts, String> {
 }
 
 impl State {
-    /// `Err`: what is wrong with it, for people.
+    /// Parses a state file. The error describes for the user what is wrong with it.
     pub fn read(text: &str) -> Result<State, String> {
         let parts = parts(text)?;
         let tree = tree(text, &parts)?;
         let word = |name: &str| tree.get(name).and_then(Node::text).map(str::trim).unwrap_or_default();
         let number = |names: &[&str]| {
+            // Tools use different names for the same counter; the first one that is present counts.
             let found = names.iter().map(|name| (name, word(name))).find(|(_, word)| !word.is_empty());
             match found.map(|(name, word)| (name, word.parse::<u32>())) {
                 None => Ok(None),
@@ -100,7 +103,7 @@ impl State {
             run: Some(word("run")).filter(|run| !run.is_empty()).map(RunId::new),
             work: if is_loop { Work::Loop } else { Work::Review },
             refusals: number(&["current_round", "iteration"])?.unwrap_or(0),
-            // Nought means for ever to others. Nothing is for ever.
+            // Other tools use zero for "without limit". Here nothing is without limit.
             max_refusals: if most == 0 { MOST_REFUSALS } else { most.min(UPPER_BOUND) },
             promise: promise.map(String::from),
             open: of("pending_count")?.saturating_add(of("in_progress_count")?),
@@ -115,6 +118,7 @@ impl State {
 fn tree(text: &str, parts: &Parts) -> Result<Node, String> {
     let before = text[..parts.yaml.start].lines().count();
     yaml::parse(&text[parts.yaml.clone()]).map_err(|broken| {
+        // The YAML parser counts from its own start, the user counts from the start of the file.
         let line = broken.line.map(|line| format!("line {}: ", line + before)).unwrap_or_default();
         format!("{line}{}", broken.what)
     })
@@ -130,7 +134,7 @@ fn prompt(text: &str) -> String {
     text.trim().to_string()
 }
 
-/// The file with these values exchanged. What it does not have yet is put below the rest of the YAML.
+/// Replaces these values. Values that the file does not have yet are added below the rest of the YAML.
 pub fn edited(text: &str, values: &[(&str, String)]) -> Result<String, String> {
     let parts = parts(text)?;
     let tree = tree(text, &parts)?;
@@ -149,6 +153,7 @@ pub fn edited(text: &str, values: &[(&str, String)]) -> Result<String, String> {
         let breaks = if text[..parts.yaml.end].ends_with('\n') || parts.yaml.is_empty() { "" } else { "\n" };
         edits.push((parts.yaml.end..parts.yaml.end, format!("{breaks}{added}")));
     }
+    // Edits are applied from the end, so that the earlier positions stay valid.
     edits.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
     let mut out = text.to_string();
     for (range, value) in edits {
@@ -157,12 +162,12 @@ pub fn edited(text: &str, values: &[(&str, String)]) -> Result<String, String> {
     Ok(out)
 }
 
-/// A value between quotes, as YAML reads it back.
+/// Quotes a value so that YAML reads it back.
 pub fn quoted(value: &str) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "\"\"".to_string())
 }
 
-/// What a new state file says beside what is bound.
+/// What a new state file says beside what the session is bound to.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     pub subject: String,
@@ -176,7 +181,7 @@ pub struct Shown {
     pub max_failures: u32,
 }
 
-/// Counts that change while the file is there.
+/// Counts that change while the file exists.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     pub refusals: u32,
@@ -205,7 +210,7 @@ impl Counted {
     }
 }
 
-/// The file as it is first written.
+/// Renders a new state file.
 pub fn render(run: &RunId, bound: &Bound, shown: &Shown, counted: &Counted, now: &str) -> String {
     let work = match bound.work {
         Work::Loop => "loop",
@@ -254,7 +259,7 @@ pub fn render(run: &RunId, bound: &Bound, shown: &Shown, counted: &Counted, now:
         String::new(),
         format!("consecutive_failures: {}", count("consecutive_failures")),
         format!("total_failures: {}", count("total_failures")),
-        // For tools that look for them; errors and outputs themselves are in the journal.
+        // For tools that look for them; the errors and outputs themselves are in the journal.
         "error_history: []".into(),
         "output_hashes: []".into(),
         format!("max_consecutive_failures: {}", shown.max_failures),

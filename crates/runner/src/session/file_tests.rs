@@ -3,7 +3,7 @@ use super::*;
 const WIGGUM: &str = "---\nactive: true\niteration: 1\nmax_iterations: 50\ncompletion_promise: \"DONE\"\n\
                       started_at: \"2026-01-15T12:00:00Z\"\n---\n\nMake *all* [tests] pass.\n---\nstill the prompt\n";
 
-/// In the shape that review loops of BMAD write: three lines of comments first, a heading over the prompt.
+/// In the format that the review loops of BMAD write: three lines of comments first, a heading above the prompt.
 const FOREIGN: &str = "# state of a loop\n# made by a workflow\n\n---\nactive: true\nworkflow_name: \"prd\"\n\
                        current_round: 2\nmax_rounds: 3\npending_count: 4\nin_progress_count: 1\n\
                        # limits\nmax_consecutive_failures: 5\ncompletion_promise: \"ALL_ISSUES_RESOLVED\"\n---\n\

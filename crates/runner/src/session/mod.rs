@@ -1,8 +1,8 @@
-//! Sessions that people have open, and what they have taken on: found, bound, recorded, let go.
+//! Sessions that the user has open, and what they are bound to: finding, binding, recording, releasing.
 //!
-//! The state file ([`file`]) says whose it is and what it is about; the journal says what happened. Nothing here decides
-//! whether a session may stop: that is `core`'s [`tribunal_core::session::stop`]. Every way to fail is a way to let go, so what
-//! cannot be read is put aside and said, never deleted and never in anybody's way.
+//! The state file ([`state_file`]) says whose it is and what it is about; the journal says what happened. Whether a session may
+//! stop is not decided here: that is up to [`tribunal_core::session::stop`]. Every failure releases the session, so an unusable
+//! state file is set aside and reported. It is never deleted and never blocks a session.
 
 use std::{
     fs,
@@ -34,16 +34,16 @@ use file::{Counted, State};
 
 /// A hook does not wait longer than this for other writers of the journal.
 const PATIENCE: Duration = Duration::from_millis(1_500);
-/// A state file beyond this is none.
+/// A state file may not be longer than this.
 const LONGEST: u64 = 4 << 20;
 
-/// What a session has taken on, as far as one can see.
+/// What a session is bound to, as far as can be seen.
 #[derive(Debug)]
 pub enum Look {
     Nothing,
-    /// There is something, and it holds nobody: why, for people. It may have been put aside.
+    /// There is a state file, but it holds no session; the text says why. It may have been set aside.
     Idle(String),
-    /// It belongs to another session.
+    /// The state file belongs to another session.
     Anothers {
         session: String,
     },
@@ -59,7 +59,7 @@ pub struct Taken {
     pub standing: Standing,
     pub tally: Tally,
     counted: Counted,
-    /// The journal that knows of it.
+    /// The journal that knows the run.
     journal: Option<Store>,
     awake_ms: u64,
 }
@@ -78,7 +78,7 @@ pub enum SessionError {
     Busy { session: String, run: String },
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
@@ -88,12 +88,13 @@ fn utc(ms: u64) -> String {
     Stamp { wall_ms: ms, awake_ms: 0 }.utc().replacen(' ', "T", 1) + "Z"
 }
 
-/// What this session has taken on here. A loop that belongs to nobody yet is as good as its own, for the caller to claim.
+/// Looks up what this session is bound to. A loop without a session counts as this one's, for the caller to claim.
 pub fn look(project: &Project, session: &str, now_ms: u64, stale_after: Duration) -> Look {
     let mut seen = Look::Nothing;
     for name in [file::OURS, file::THEIRS] {
         match look_into(project, name, session, now_ms, stale_after) {
             Look::Nothing => {}
+            // A session that is held wins; the other results only explain why none is.
             held @ Look::Held(_) => return held,
             other => seen = other,
         }
@@ -111,7 +112,7 @@ fn look_into(
     let text = match read(project, name) {
         Ok(Some(text)) => text,
         Ok(None) => return Look::Nothing,
-        // Somebody else's, perhaps: it stays where it is.
+        // The file may belong to another tool, so it stays where it is.
         Err(why @ SessionError::File { .. }) => return Look::Idle(format!("{why}; nobody is held")),
         Err(why) => return unusable(project, name, &why.to_string()),
     };
@@ -123,19 +124,22 @@ fn look_into(
         let age = Duration::from_millis(now_ms.saturating_sub(touched.unwrap_or(now_ms)));
         (age > stale_after).then_some(age.as_secs() / 3600)
     };
+    // A stale file of another session must not block this one forever, so only a fresh one is left alone.
     let anothers = !state.session.is_empty() && state.session != session;
     if anothers && is_old(state.touched_ms).is_none() {
         return Look::Anothers { session: state.session };
     }
     let mut taken = match Taken::of(project, name, text, state) {
         Ok(taken) => taken,
-        // The file may well be right; it is only not known what it stands for.
+        // The file may be valid; it is only unknown what it refers to.
         Err(cause) => return Look::Idle(format!("the journal cannot be read, so nobody is held: {cause}")),
     };
+    // The user switched it off in the file, which counts as their decision.
     if !taken.state.active {
         let aside = taken.let_go(project, LetGo::Person, "the state file says `active: false`", now_ms);
         return Look::Idle(said(name, "it is not active", aside));
     }
+    // The journal says that the session was released, but the file is still there: a crash came in between.
     if taken.standing.run_is == Phase::Over(String::from(LET_GO)) {
         let aside = put_aside(project, name);
         return Look::Idle(said(name, LET_GO, aside.map(|path| vec![path])));
@@ -152,7 +156,7 @@ fn look_into(
     Look::Held(Box::new(taken))
 }
 
-/// How a run is that its session was let go from before.
+/// The phase of a run whose session was released before.
 const LET_GO: &str = "the session was let go before";
 
 fn said(name: &str, why: &str, aside: Result<Vec<String>, SessionError>) -> String {
@@ -169,7 +173,7 @@ fn unusable(project: &Project, name: &'static str, why: &str) -> Look {
     Look::Idle(said(name, why, put_aside(project, name).map(|path| vec![path])))
 }
 
-/// The text of a state file; none: there is none.
+/// Reads a state file; `None` if there is none.
 fn read(project: &Project, name: &str) -> Result<Option<String>, SessionError> {
     let path = project.root().join(name);
     let failed = |cause| SessionError::File { path: name.to_string(), cause };
@@ -184,7 +188,7 @@ fn read(project: &Project, name: &str) -> Result<Option<String>, SessionError> {
     if let Some(to) = project.leads_out(&path) {
         return Err(SessionError::LeadsOut { path: name.to_string(), to });
     }
-    // A pipe behind a link would keep everybody waiting.
+    // Reading a pipe behind a link would block forever.
     if !fs::metadata(&path).map_err(failed)?.is_file() {
         return Err(unusable("it is no file"));
     }
@@ -197,7 +201,7 @@ fn read(project: &Project, name: &str) -> Result<Option<String>, SessionError> {
     String::from_utf8(bytes).map(Some).map_err(|_| unusable("it is no text (it is no UTF-8)"))
 }
 
-/// Moves a state file out of everybody's way; never over anything. Where to.
+/// Moves a state file out of the way without overwriting anything. Returns its new path.
 pub fn put_aside(project: &Project, name: &str) -> Result<String, SessionError> {
     let failed = |cause| SessionError::File { path: name.to_string(), cause };
     project.prepare_home().map_err(failed)?;
@@ -226,6 +230,7 @@ fn append(project: &Project, run: &RunId, events: Vec<Event>, at: Stamp) -> Resu
 }
 
 fn batch(run: &RunId, events: Vec<Event>, at: Stamp) -> Batch {
+    // Process and time make the ids unique: several hooks may write to the same journal at once.
     let own = std::process::id();
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     let entry = |(index, event)| NewEntry {
@@ -236,7 +241,7 @@ fn batch(run: &RunId, events: Vec<Event>, at: Stamp) -> Batch {
     Batch { entries: events.into_iter().enumerate().map(entry).collect(), ..Batch::default() }
 }
 
-/// A view may be lost in a crash: it is written whole, but nobody waits for the disk.
+/// Replaces a state file. It is only a view and may be lost in a crash, so it is written completely but not synced.
 fn replace(project: &Project, name: &str, text: &str) -> Result<(), SessionError> {
     let path = project.root().join(name);
     let failed = |cause| SessionError::File { path: name.to_string(), cause };

@@ -1,4 +1,4 @@
-//! What a session has taken on: how it stands, and what happens to it.
+//! A bound session: what state it is in, and what happens to it.
 
 use tribunal_core::{
     decision::Decision,
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{project::Project, run::Runner};
 
-/// What says where a run stands.
+/// The events that say which phase a run is in.
 const PHASES: [&str; 4] = ["run_started", "run_resumed", "run_parked", "run_finished"];
 
 impl Taken {
@@ -32,6 +32,7 @@ impl Taken {
         text: String,
         mut state: State,
     ) -> Result<Taken, StoreError> {
+        // Without a journal the counters of the file are all there is.
         let mut tally = Tally {
             work: state.work,
             refusals: state.refusals,
@@ -54,14 +55,14 @@ impl Taken {
         };
         let (mut counted, mut awake_ms, mut journal) = (Counted::default(), 0, None);
         if let Some(run) = &state.run {
-            // What claims to be known and is not can be anything; it holds nobody and proves nothing.
+            // A run that no journal knows could be anything, so it neither holds a session nor proves anything.
             standing.run_is = Phase::Over(format!("no journal here knows of {run}"));
             if let Some((store, last)) = last_of(project, run)? {
                 // The run's own clock stands still while a session works.
                 awake_ms = store.last_stamp(run)?.map_or(0, |at| at.awake_ms);
                 state.touched_ms = state.touched_ms.max(Some(last.wall_ms));
                 tally = last.event.tally;
-                // Whatever the file says, the journal knows what it is.
+                // The journal knows what kind of work it is, regardless of what the file says.
                 state.work = tally.work;
                 standing.work = tally.work;
                 standing.open_count = 0;
@@ -69,10 +70,11 @@ impl Taken {
                     What::LetGo { .. } => Phase::Over(LET_GO.to_string()),
                     _ => Phase::Session,
                 };
+                // The user may have edited the counter in the file; a difference to what was shown is such an edit.
                 if state.refusals != tally.shown {
                     tally.refusals = state.refusals;
                 }
-                // What a person set back is granted, but not for ever.
+                // The user may reset the counter, but the total has a limit.
                 standing.refusals = if tally.total < UPPER_BOUND { tally.refusals } else { u32::MAX };
                 if tally.work == Work::Review && standing.run_is == Phase::Session {
                     counted = review(project, &store, run, &mut standing)?;
@@ -83,20 +85,20 @@ impl Taken {
         Ok(Taken { file, text, state, standing, tally, counted, journal, awake_ms })
     }
 
-    /// No journal knows of it: what the file says is all there is.
+    /// Whether no journal knows it: everything that is known is in the file.
     pub fn is_of_a_file_alone(&self) -> bool {
         self.journal.is_none()
     }
 
-    /// A session takes what belongs to nobody yet.
+    /// Lets a session take what belongs to no session yet.
     pub fn claim(&mut self, project: &Project, session: &str, now_ms: u64) -> Result<(), SessionError> {
         self.state.session = session.to_string();
         self.write(project, &[("session_id", file::quoted(session))])?;
         self.record(What::Claimed { session: session.to_string() }, now_ms)
     }
 
-    /// It was sent back: counted in the file that people see, and in the journal where there is one. What could not be counted
-    /// where it counts did not happen: it could be for ever.
+    /// Records that the session was sent back, in the visible file and, where there is one, in the journal. An error means that
+    /// it was not counted, and an uncounted refusal could be repeated forever.
     pub fn refuse(
         &mut self,
         project: &Project,
@@ -119,6 +121,7 @@ impl Taken {
             values.push(("in_a_row", self.tally.in_a_row.to_string()));
         }
         let written = self.write(project, &values);
+        // Without a journal the file is the only counter, so a failed write is an error.
         if self.journal.is_none() {
             return written;
         }
@@ -128,7 +131,7 @@ impl Taken {
         self.record(What::Refused { open, claimed }, now_ms)
     }
 
-    /// Nobody holds it any more: recorded, and its file put aside. What was written, in order.
+    /// Releases the session: records it and sets its file aside. Returns the paths that were written, in order.
     pub fn let_go(
         &mut self,
         project: &Project,
@@ -137,11 +140,12 @@ impl Taken {
         now_ms: u64,
     ) -> Result<Vec<String>, SessionError> {
         let aside = put_aside(project, self.file).map(|path| vec![path]);
+        // The release is recorded even if the file could not be moved: the journal decides.
         self.record(What::LetGo { why, detail: detail.to_string() }, now_ms)?;
         aside
     }
 
-    /// Puts something into the journal, if there is one that knows of this.
+    /// Records an event, if there is a journal that knows the run.
     pub fn record(&self, what: What, now_ms: u64) -> Result<(), SessionError> {
         let (Some(run), Some(journal)) = (&self.state.run, &self.journal) else { return Ok(()) };
         let mut events = vec![Event::Session(SessionEvent { what: what.clone(), tally: self.tally.clone() })];
@@ -154,7 +158,7 @@ impl Taken {
         Ok(())
     }
 
-    /// A session whose time is up leaves the review halted, not waiting for it.
+    /// Returns the event that halts a review whose session ran out of time, so that the run does not wait for it.
     fn halts(&self, store: &Store, run: &RunId, what: &What) -> Result<Option<Event>, SessionError> {
         let What::LetGo { why: LetGo::TimedOut, detail } = what else { return Ok(None) };
         if self.tally.work != Work::Review || self.standing.run_is != Phase::Session {
@@ -180,7 +184,7 @@ impl Taken {
     }
 }
 
-/// A loop that was let go before it was done asks what is to become of it.
+/// Returns the decision that asks how to proceed with a loop which was released before it was done.
 fn asks(why: LetGo, detail: &str) -> Option<Event> {
     if matches!(why, LetGo::Complete | LetGo::Person | LetGo::Over) {
         return None;
@@ -190,7 +194,7 @@ fn asks(why: LetGo, detail: &str) -> Option<Event> {
     Some(Event::DecisionPosted { decision: Decision::of_loop(DecisionId::new("D1"), question) })
 }
 
-/// The last that the journal knows between a session and this, with the open journal.
+/// The last event between a session and its run, read from the open journal.
 struct Last {
     event: SessionEvent,
     wall_ms: u64,
@@ -208,7 +212,7 @@ fn last_of(project: &Project, run: &RunId) -> Result<Option<(Store, Last)>, Stor
     }))
 }
 
-/// How the run stands whose findings the session has taken on.
+/// Reads the state of the run whose findings the session has.
 fn review(
     project: &Project,
     store: &Store,
@@ -217,6 +221,7 @@ fn review(
 ) -> Result<Counted, StoreError> {
     let mut counted = Counted::default();
     let mut known = true;
+    // The last boundary has the latest complete state of the findings.
     if let Some(last) = store.last_of(run, &["boundary"])?
         && let Event::Boundary { state, .. } = last.event
     {
@@ -233,6 +238,7 @@ fn review(
     standing.run_is = match store.last_of(run, &PHASES)?.map(|entry| entry.event) {
         _ if !known => Phase::Over("what is open cannot be read: another Tribunal wrote it".to_string()),
         Some(Event::RunParked(summary)) if summary.reason == Reason::InSession => Phase::Session,
+        // A resolved review has nothing left to repair, so its session may stop.
         Some(Event::RunFinished(summary)) if summary.outcome == Some(Outcome::Resolved) => {
             standing.open.clear();
             standing.open_count = 0;

@@ -1,10 +1,10 @@
-//! How much of an output is kept: the rule for where it is cut, and what must not be torn apart by that.
+//! Decides how much of an output is kept: where it is cut, and what must not be split by that.
 
 use crate::mask::Masker;
 
-/// A line's end this near before the limit is where it is cut.
+/// An output is cut at a line end if there is one this close before the limit.
 const NEAR: usize = 1 << 10;
-/// So much behind a cut is looked at, so that no secret shows because the cut goes through it.
+/// This much after a cut is inspected, so that no secret shows because the cut goes through it.
 const BEHIND: usize = 16 << 10;
 
 /// What a command printed on one stream, as far as it was kept.
@@ -13,11 +13,11 @@ pub struct Said {
     /// With the mark of a cut at its end.
     pub text: String,
     pub cut: bool,
-    /// All that was printed.
+    /// Everything that was printed.
     pub bytes: u64,
 }
 
-/// `bytes` is the beginning of `total` bytes, `cap` how many may be kept.
+/// Keeps at most `max_bytes` of an output; `output_start` is the beginning of its `total_bytes`.
 pub(super) fn said(bytes: &[u8], total: u64, cap: usize, masker: &Masker) -> Said {
     let Some(end) = cut_at(bytes, total, cap) else {
         let text = masker.mask(&String::from_utf8_lossy(bytes)).into_owned();
@@ -27,8 +27,9 @@ pub(super) fn said(bytes: &[u8], total: u64, cap: usize, masker: &Masker) -> Sai
         let kept = bytes.get(..end).unwrap_or(bytes);
         masker.mask(&String::from_utf8_lossy(kept)).into_owned()
     };
-    // What is masked with its end in sight is masked without it, too: only what both agree on is shown.
+    // A secret is recognized only with its end in sight. Only what is the same with and without that end is shown.
     let mut text = common(masked(end), &masked(whole(bytes, bytes.len().min(end + BEHIND))));
+    // A limit of zero means that the step is full, which was reported once already.
     if cap > 0 {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -42,12 +43,13 @@ fn size(cap: usize) -> String {
     if cap.is_multiple_of(1 << 10) { format!("{}KB", cap >> 10) } else { format!("{cap} BYTES") }
 }
 
-/// Where an output is cut; none: all of it is kept.
+/// Returns where an output is cut, or `None` if all of it is kept.
 fn cut_at(bytes: &[u8], total: u64, cap: usize) -> Option<usize> {
     if total <= cap as u64 {
         return None;
     }
     let cap = cap.min(bytes.len());
+    // Cutting at a line end keeps the kept text readable.
     let near = bytes.get(cap.saturating_sub(NEAR)..cap).unwrap_or_default();
     match near.iter().rposition(|byte| *byte == b'\n') {
         Some(at) => Some(cap - near.len() + at + 1),
@@ -55,8 +57,9 @@ fn cut_at(bytes: &[u8], total: u64, cap: usize) -> Option<usize> {
     }
 }
 
-/// This place, or the one before a character that it would tear apart.
+/// Returns the position, or the start of the character that a cut there would split.
 fn whole(bytes: &[u8], at: usize) -> usize {
+    // A UTF-8 character has at most three bytes after its first one.
     let first = (at.saturating_sub(3)..at)
         .rev()
         .find(|index| bytes.get(*index).is_some_and(|byte| byte & 0xc0 != 0x80));
@@ -70,7 +73,7 @@ fn whole(bytes: &[u8], at: usize) -> usize {
     if first + length > at { first } else { at }
 }
 
-/// The beginning that two texts share.
+/// Returns the common beginning of two texts.
 fn common(mut one: String, other: &str) -> String {
     let shared = one.char_indices().zip(other.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
     one.truncate(shared.unwrap_or(one.len().min(other.len())));
@@ -89,7 +92,7 @@ mod tests {
         cut_at(bytes, bytes.len() as u64, CAP)
     }
 
-    /// So many letters, with line ends at these places.
+    /// This many letters, with line ends at these positions.
     fn letters(count: usize, ends: &[usize]) -> Vec<u8> {
         let mut bytes = vec![b'x'; count];
         for end in ends {
@@ -111,7 +114,7 @@ mod tests {
         for (ends, at) in [
             // The last byte that is kept.
             (vec![CAP - 1], CAP),
-            // The first byte that is not.
+            // The first byte that is not kept.
             (vec![CAP], CAP),
             (vec![CAP - 1024], CAP - 1023),
             (vec![CAP - 1025], CAP),
@@ -119,7 +122,7 @@ mod tests {
         ] {
             assert_eq!(cut(&letters(CAP + 10, &ends)), Some(at), "{ends:?}");
         }
-        // Less may be kept than the window is long.
+        // The limit may be smaller than the window.
         assert_eq!(cut_at(b"ab\ncd", 5, 4), Some(3));
         assert_eq!(cut_at(b"abcd", 4, 3), Some(3));
         assert_eq!(cut_at(b"abcd", 4, 0), Some(0));
@@ -136,7 +139,7 @@ mod tests {
         }
         let text = "x".repeat(CAP - 2) + "ä" + "behind";
         assert_eq!(cut(text.as_bytes()), Some(CAP));
-        // What is no text at all is cut where it must be.
+        // Bytes that are not text are cut exactly at the limit.
         assert_eq!(cut(&[0x80; CAP + 9]), Some(CAP));
         assert_eq!(cut(&[0xff; CAP + 9]), Some(CAP));
     }
@@ -157,7 +160,7 @@ mod tests {
         assert!(text.ends_with("xx\n[OUTPUT TRUNCATED AT 64KB]"));
         assert_eq!(text.len(), CAP - 4 + "[OUTPUT TRUNCATED AT 64KB]".len());
         assert!(shown(&letters(20_000, &[]), 16 << 10).0.ends_with("\n[OUTPUT TRUNCATED AT 16KB]"));
-        // Nothing is left for it: the step says so once, not every hook.
+        // Nothing may be kept: the step reports that once, not every hook.
         assert_eq!(shown(b"abc", 0), (String::new(), true));
     }
 

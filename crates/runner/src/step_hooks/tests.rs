@@ -1,4 +1,4 @@
-//! Real commands in a real folder.
+//! Real commands in a real directory.
 
 use super::*;
 
@@ -25,7 +25,7 @@ impl Bench {
 
     fn run(&self, hooks: &Hooks, moment: Moment, told: &Told, kept: Kept) -> Report {
         let mut step = StepHooks::new(self.folder.path().to_path_buf(), None, &self.masker);
-        // All of them end by themselves, sooner or later.
+        // All of them end by themselves sooner or later.
         step.time = Duration::from_secs(60);
         block_on(step.run(hooks, moment, told, kept))
     }
@@ -73,7 +73,7 @@ fn behind_a_critical_one_that_fails_nothing_runs() {
     );
     assert_eq!(report.failed_critically().map(|ran| ran.line), Some(5));
     assert!(!bench.folder.path().join("never").exists());
-    // It did not run, so it still may.
+    // It did not run, so it may still run later.
     assert_eq!(report.kept.ran.len(), 0);
 }
 
@@ -158,7 +158,7 @@ fn much_is_cut_more_is_dropped_and_too_fast_is_ended() {
         ["the hooks of this step have said 256 KiB; they run on, and what more they say is dropped"]
     );
     assert!(report.ran.iter().all(|ran| ran.end == HookEnd::Exited(0)));
-    // The step goes on: nothing more is kept, and it is not said again.
+    // The step continues: nothing more is kept, and that is not reported again.
     let report = bench.run(&hooks("  Stop: echo x\n"), Moment::Stop, &Told::default(), report.kept);
     assert_eq!((report.ran[0].stdout.text.as_str(), report.notes.len()), ("", 0));
     let report = bench.stop("  Stop: [yes, echo next]\n");

@@ -1,4 +1,4 @@
-//! Random trees of files: what a run landed in them goes, what people wrote stays.
+//! Random trees of files: what a run landed in them is removed, what the user wrote stays.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::*;
 use crate::checkpoints::Checkpoints;
 
 const PATHS: [&str; 4] = ["a.md", "src/b.rs", "src/deep/c d.rs", "src/e"];
-/// Of each file; between two of them stands a line that nobody touches.
+/// The number of places of each file; an untouched line stands between two of them.
 const PLACES: usize = 8;
 
-/// The run changes the first half of a file's places, people the other one. Each landing has a place of its own.
+/// The run changes the first half of a file's places, the user the other half. Each landing has its own place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Page([String; PLACES]);
 
@@ -30,11 +30,11 @@ impl Page {
 
 type Tree = BTreeMap<&'static str, Page>;
 
-/// What is done in one step to one file.
+/// What one step does to one file.
 #[derive(Clone, Debug)]
 enum Act {
     Edit(String),
-    /// Makes the file, or deletes it.
+    /// Creates the file, or deletes it.
     Turn,
 }
 
@@ -57,16 +57,16 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A project with a run that has landed all that.
+/// A project with a run that has landed all steps.
 struct World {
     _folder: tempfile::TempDir,
     project: Project,
     run: RunId,
     /// What each landing did.
     landed: Vec<Vec<Change>>,
-    /// The files as they are.
+    /// The current files.
     now: Tree,
-    /// As they would be had nothing landed.
+    /// The files as they would be without any landing.
     mine: Tree,
 }
 
@@ -90,7 +90,7 @@ impl World {
             Step::Landing(acts) => self.land(acts),
             Step::Person { file, place, words } => {
                 let path = PATHS[*file];
-                // What the run made or deleted and made again is let alone: that would be in the way.
+                // Files that the run created or deleted are left alone: an edit there would be a conflict.
                 let touched = self.landed.iter().flatten().filter(|change| change.path == path);
                 if touched.into_iter().any(|change| change.before.is_none() || change.after.is_none()) {
                     return;
@@ -123,7 +123,7 @@ impl World {
         self.landed.push(changes);
     }
 
-    /// Puts it all on disk.
+    /// Writes everything to disk.
     fn write(&self) {
         let findings: Vec<Vec<FindingId>> =
             (1..=self.landed.len()).map(|number| vec![FindingId(number as u32)]).collect();
@@ -156,7 +156,7 @@ impl World {
         PATHS.iter().filter_map(read).collect()
     }
 
-    /// All files on disk read as these.
+    /// Asserts that the files on disk have these texts.
     fn reads(&self, tree: &Tree) -> Result<(), TestCaseError> {
         let expected: BTreeMap<&str, String> = tree.iter().map(|(path, page)| (*path, page.text())).collect();
         prop_assert_eq!(self.disk(), expected);
@@ -184,7 +184,7 @@ proptest! {
         let was = world.disk();
         let done = carry_out(&world.project, &world.run, None, false).unwrap();
         world.reads(&world.mine)?;
-        // Whatever stood where something was changed is parked as it was.
+        // Every replaced text is parked as it was.
         let now = world.disk();
         let replaced = was.iter().filter(|(path, text)| now.get(*path) != Some(text));
         let replaced: BTreeMap<String, String> =
@@ -239,7 +239,7 @@ proptest! {
         for file in changed.iter().take(reached) {
             world.put(&file.path, file.then.as_deref());
         }
-        // Only where neither the run made or deleted the file, nor the text would be another one than the model has.
+        // Only where the run neither created nor deleted the file, and where the model knows the text.
         for (file, place, words) in edits {
             let step = Step::Person { file, place, words };
             let before = (world.now.clone(), world.mine.clone());
@@ -270,7 +270,7 @@ fn two_repairs_side_by_side_that_were_taken_back_are_known_to_be_however_the_fil
     let plan = preview(&world.project, &world.run, None).unwrap();
     let landings: Vec<At> = plan.back.iter().map(|landing| landing.at.clone()).collect();
     plan.landings.checkpoints.begin(&landings, &[plan.files[0].change()]).unwrap();
-    // Killed here; a merge alone could not tell what is in the file from what is not.
+    // A crash here: a merge alone could not tell which changes the file still contains.
     for now in [texts[0], "1\n2\n3\n4\n5\nmine\n"] {
         world.put("a.md", Some(now));
         let plan = preview(&world.project, &world.run, None).unwrap();

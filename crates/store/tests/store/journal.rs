@@ -1,4 +1,4 @@
-//! The journal keeps its promises: order, idempotency, blobs, readers beside a writer, migrations, newer files.
+//! Tests of the journal: order, idempotency, blobs, readers beside a writer, migrations, newer files.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{path::Path, sync::mpsc::channel};
@@ -33,7 +33,7 @@ fn texts(store: &Store) -> Vec<String> {
         .collect()
 }
 
-/// Changes the file behind the store's back, as another build would.
+/// Changes the file without the store, as another build would.
 fn poke(folder: &Path, sql: &str) {
     rusqlite::Connection::open(folder.join("journal.db")).unwrap().execute_batch(sql).unwrap();
 }

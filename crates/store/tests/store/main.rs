@@ -1,6 +1,6 @@
-//! The journal on disk.
+//! Tests of the journal on disk.
 //!
-//! One binary for all of them: every further one would be linked against everything again.
+//! All tests are one binary, because every further one would be linked against everything again.
 
 mod journal;
 mod sweep;

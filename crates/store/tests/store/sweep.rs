@@ -1,4 +1,4 @@
-//! Sweeping takes out what nobody names, and nothing else.
+//! Tests that a sweep removes what no entry names, and nothing else.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use tribunal_core::{
 };
 use tribunal_store::{Batch, FORMAT, NewEntry, Store, StoreError, Sweep, compact, sweep};
 
-/// A blob of a run, and an entry that names it; a long one goes into a blob itself.
+/// Records a blob of a run and an entry that names it; a long entry becomes a blob itself.
 fn record(store: &Store, run: &str, id: &str, blob: &str, long: bool) {
     let text = format!(
         "{{{}}}{}",
@@ -57,7 +57,7 @@ fn a_run_goes_with_its_blobs_and_leaves_those_of_others() {
     let kept = Store::open_read_only(folder.path()).unwrap().entries(&RunId::new("new"), 0).unwrap();
     let wish = Sweep { runs: vec![RunId::new("old")], dry: false };
     let swept = sweep(folder.path(), &wish).unwrap();
-    // Three blobs of its own: two texts, and the long entry itself.
+    // The run has three blobs of its own: two texts, and the long entry itself.
     assert_eq!((swept.entries, swept.blobs), (3, 1 + 3));
     let store = Store::open(folder.path()).unwrap();
     assert_eq!(store.runs().unwrap(), [RunId::new("new")]);

@@ -1,4 +1,4 @@
-//! A program that is nothing but a keeper: what tests and benchmarks of this crate put between themselves and a process.
+//! A program that is nothing but a keeper: tests and benchmarks of this crate put it between themselves and a process.
 
 use std::process::ExitCode;
 

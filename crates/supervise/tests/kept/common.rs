@@ -52,14 +52,14 @@ impl Held {
         Held { _folder: folder, path, reader }
     }
 
-    /// The script with the pipe open in it and in everything it starts.
+    /// Returns the script with the pipe open in it and in everything it starts.
     pub fn script(&self, script: &str) -> String {
         format!("exec 3>'{}'; {script}", self.path.display())
     }
 
-    /// Returns when the last process that holds it is gone, with what was written to it.
+    /// Waits until the last process that holds the pipe is gone, and returns what was written to it.
     pub fn until_gone(self) -> String {
-        // If none of them ever got so far as to open it, the reader still waits for somebody to.
+        // If no process ever opened the pipe, the reader still waits for a first writer.
         drop(std::fs::OpenOptions::new().read(true).write(true).open(&self.path).unwrap());
         self.reader
             .recv_timeout(Duration::from_secs(120))

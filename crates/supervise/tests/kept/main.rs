@@ -1,4 +1,4 @@
-//! Real processes, from the tame to the hostile.
+//! Tests with real processes, from well-behaved to hostile.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;

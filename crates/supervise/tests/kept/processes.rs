@@ -1,4 +1,4 @@
-//! Real processes: exit codes, signals, deadlines, output. What happens to whole trees is in `trees.rs`.
+//! Tests of single processes: exit codes, signals, deadlines, output. Tests of whole trees are in `trees.rs`.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -49,14 +49,14 @@ fn a_hung_process_ends_at_its_deadline_though_it_keeps_talking() {
         command.deadlines.idle = Duration::from_secs(600);
         let ended = go(command).unwrap();
         assert_eq!(ended.how, How::TimedOut);
-        // On a machine that is busy it may not have come to its first word.
+        // On a busy machine the process may not have printed anything yet.
         Some(ended.stdout.text()).filter(|text| !text.is_empty())
     });
     assert!(said.unwrap().starts_with("alive\n"));
 }
 
-/// The first answer that something gives, with half a second and then more and more: what must happen within a window happens
-/// in one of them, however busy the machine is.
+/// Returns the first result of an attempt, with half a second and then longer and longer windows: what must happen within a
+/// window happens in one of them, however busy the machine is.
 fn with_longer_windows<T>(within: impl FnMut(Duration) -> Option<T>) -> Option<T> {
     [500, 2_000, 8_000, 32_000].map(Duration::from_millis).into_iter().find_map(within)
 }
@@ -71,7 +71,7 @@ fn a_silent_process_ends_before_its_deadline() {
 #[test]
 fn what_is_printed_on_standard_error_is_a_sign_of_life() {
     let how = with_longer_windows(|window| {
-        // Longer than the window in all: only signs of life carry it past.
+        // The whole takes longer than the window, so only its output keeps the process alive.
         let step = window.as_secs_f64() / 8.0;
         let steps = "1 2 3 4 5 6 7 8 9 10 11 12";
         let mut command = shell(&format!("for i in {steps}; do echo . >&2; sleep {step}; done; exit 3"));

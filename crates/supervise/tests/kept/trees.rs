@@ -1,4 +1,4 @@
-//! Agents that do everything to outlive their task, and do not.
+//! Agents that try everything to outlive their task and do not succeed.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -11,9 +11,9 @@ use std::{
 use crate::common::{Held, go, shell};
 use tribunal_supervise::{How, MARK, sweep_strays};
 
-/// A daemon in a session of its own, twice forked, that ignores being asked.
+/// A daemon in a session of its own, twice forked, that ignores requests to end.
 const DAEMON: &str = "(setsid sh -c \"trap '' TERM HUP INT; sleep 1000 & while :; do sleep 1000; done\" &)";
-/// Starts new processes for as long as it lives, in sessions of their own.
+/// A program that keeps starting processes in sessions of their own.
 const SPAWNER: &str = "(setsid sh -c \"trap '' TERM; while :; do (setsid sleep 1000 &) ; done\" &)";
 
 #[test]
@@ -38,7 +38,7 @@ fn a_child_that_is_asked_to_end_may_say_its_last_word() {
     assert!(made.success());
     let mut command = shell(script);
     command.folder = folder.path().to_path_buf();
-    // All the time it needs: it ends when it has said its word.
+    // The time is generous: the child ends once it has printed.
     command.grace = Duration::from_secs(60);
     assert_eq!(go(command).unwrap().stdout.text(), "late\n");
 }
@@ -105,7 +105,7 @@ fn a_lock_stays_held_until_the_last_process_is_gone() {
     runtime.block_on(async {
         let running = tokio::spawn(tribunal_supervise::run(command));
         up.recv().await.unwrap();
-        // We are gone, as far as the lock knows; the keeper is not.
+        // Our own handle of the lock is gone; the keeper's is not.
         drop(lock);
         let other = File::open(&path).unwrap();
         assert!(other.try_lock().is_err(), "the keeper lost the lock");
@@ -147,7 +147,7 @@ fn strays_are_ended_by_their_mark_alone() {
         let mut command = std::process::Command::new("setsid");
         command.args(["sh", "-c", &script]).env(MARK, mark).stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A process has no environment that could be read while it becomes another program.
+        // While a process becomes another program, its environment cannot be read.
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "up\n");

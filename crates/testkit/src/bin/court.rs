@@ -1,5 +1,5 @@
-//! `cargo xtask court [--seed N] [--runs N]`: the simulated court with its table and bars. Exit code 1: a bar is missed; 2: the
-//! arguments are not understood.
+//! `cargo xtask court [--seed N] [--runs N]`: runs the simulated court and prints its table and bars. Exit code 1 means that a
+//! bar is missed, 2 that the arguments are not understood.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command line")]
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
-//! `mcp-echo [--writes]`: an MCP server over standard input and output with one tool, `echo`, that gives back what it is
-//! told. For tests that want to see whether a client was given a server, and whether it may use it. `--writes`: the tool
-//! says of itself that it changes things, which clients are more careful with.
+//! `mcp-echo [--writes]`: an MCP server over standard input and output with one tool, `echo`, that returns its argument. It is
+//! for tests that check whether a client was given a server and whether it may use it. With `--writes` the tool declares that
+//! it changes things, which clients handle more carefully.
 
 use std::io::{self, BufRead, Write, stdin, stdout};
 
@@ -10,7 +10,7 @@ fn main() -> io::Result<()> {
     let writes = std::env::args().any(|argument| argument == "--writes");
     for line in stdin().lock().lines() {
         let Ok(message) = serde_json::from_str::<Value>(&line?) else { continue };
-        // What has no id wants no answer.
+        // A message without an id is a notification and gets no answer.
         let Some(id) = message.get("id") else { continue };
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": result(&message, writes)});
         writeln!(stdout(), "{answer}")?;

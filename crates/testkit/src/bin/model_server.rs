@@ -1,5 +1,5 @@
-//! `model-server --scenario FILE [--port N]`: the scripted model server for people who try a client by hand. Prints its
-//! address, then a line for each request, until it is ended. Exit code 2: the arguments are not understood.
+//! `model-server --scenario FILE [--port N]`: the scripted model server for trying a client by hand. It prints its address and
+//! then a line for each request, until it is ended. Exit code 2 means that the arguments are not understood.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command line")]
 
 use std::{convert::Infallible, error::Error, fs, process::ExitCode};

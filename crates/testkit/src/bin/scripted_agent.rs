@@ -1,7 +1,7 @@
-//! An agent that plays a script: `scripted-agent SCRIPT`, prompt on standard input, answer as plain text, as any command
-//! line agent would. The task is named by the environment, like for every agent that Tribunal starts.
+//! An agent that plays a script: `scripted-agent SCRIPT` reads the prompt from standard input and answers in plain text, as any
+//! command line agent would. The environment names the task, as for every agent that Tribunal starts.
 //!
-//! `TRIBUNAL_CALLS=FILE` appends the task's name to a file, so that a test can count real calls.
+//! `TRIBUNAL_CALLS=FILE` appends the name of the task to a file, so that a test can count real calls.
 
 use std::{
     env, fs,

@@ -1,4 +1,4 @@
-//! An agent that raises nothing and notes when it ended: `stamping-agent FILE` appends the task and nanoseconds since 1970.
+//! An agent that raises nothing and records when it ended: `stamping-agent FILE` appends the task and nanoseconds since 1970.
 //! `cargo xtask bench` compares that with the journal.
 
 use std::{

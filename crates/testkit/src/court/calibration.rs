@@ -1,4 +1,5 @@
-//! Is the world as it was ordered? One look of every provider at fresh documents, and one word of a challenger on each claim.
+//! Checks that the world has its configured rates: one look of every provider at fresh documents, and one challenger's verdict
+//! on each claim.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +11,16 @@ use super::{
     world::{Courtroom, Truth},
 };
 
-/// Shares, in percent.
+/// The measured shares, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Calibration {
-    /// Defects that one look of one, two, three, four providers finds.
+    /// The defects that one look of one, two, three, four providers finds.
     pub found: [f64; PROVIDERS],
-    /// False claims whose evidence the product's own rules do not find.
+    /// The false claims whose evidence the rules of the product do not find.
     pub groundless: f64,
-    /// True claims whose evidence they do not find; there should be none.
+    /// The true claims whose evidence they do not find; there should be none.
     pub true_groundless: f64,
-    /// What challengers call invalid and ambiguous: plausible false claims, then true ones.
+    /// The verdicts invalid and ambiguous on plausible false claims; `on_true` has those on true ones.
     pub on_false: [f64; 2],
     pub on_true: [f64; 2],
 }
@@ -28,9 +29,9 @@ pub struct Calibration {
 struct Counts {
     defects: u64,
     found: [u64; PROVIDERS],
-    /// Claims and those that have no ground, of false and of true ones.
+    /// The numbers of claims and of groundless claims, for false and for true ones.
     claims: [[u64; 2]; 2],
-    /// Words on plausible ones: all, invalid, ambiguous; of false and of true ones.
+    /// The verdicts on grounded claims: all, invalid, ambiguous; for false and for true ones.
     words: [[u64; 3]; 2],
 }
 

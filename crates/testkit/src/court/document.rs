@@ -1,4 +1,4 @@
-//! A document with known defects, and changes to it that come back as hunks.
+//! A document with known defects, and edits of it that yield hunks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use tribunal_core::{files::Hunk, finding::Severity};
 use super::vocabulary::{FLAWS, GAPS, HEADINGS, INNOCENT, THINGS, about, one_of};
 use crate::dice::Dice;
 
-/// How many providers there are, whether they are asked or not.
+/// The number of providers, whether they are asked or not.
 pub(super) const PROVIDERS: usize = 4;
 
-/// The place of a defect in [`Document::defects`].
+/// The index of a defect in [`CourtDocument::defects`].
 pub(super) type DefectId = usize;
 
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Heading,
-    /// Nothing is wrong with it; what it speaks of.
+    /// A line without a defect, and the thing it is about.
     Innocent(&'static str),
     Defect(DefectId),
     Plain,
@@ -32,21 +32,21 @@ pub(super) enum What {
 pub(super) struct Defect {
     pub kind: Kind,
     pub severity: Severity,
-    /// It has not been repaired.
+    /// Whether the defect has not been repaired.
     pub alive: bool,
-    /// Who sees it at the first look.
+    /// The providers that see it at their first look.
     pub seen_by: [bool; PROVIDERS],
-    /// What each saw at its last look.
+    /// What each provider saw at its last look.
     pub looked: [Option<bool>; PROVIDERS],
-    /// All the ways in which it was ever put.
+    /// All the wordings in which it was ever raised.
     pub said: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// A line about a thing: the place in [`FLAWS`].
+    /// A line about a thing, by its index in [`FLAWS`].
     Flaw(usize, &'static str),
-    /// Something missing under a heading: the place in [`GAPS`].
+    /// Something missing under a heading, by its index in [`GAPS`].
     Gap(usize, &'static str),
 }
 
@@ -54,14 +54,15 @@ pub(super) enum Kind {
 pub(super) struct Document {
     pub lines: Vec<Line>,
     pub defects: Vec<Defect>,
-    /// The heading under review; none: all.
+    /// The heading under review; `None` means the whole document.
     pub section: Option<&'static str>,
-    /// What has been written, so that no line stands there twice.
+    /// The combinations used so far, so that no line occurs twice.
     used: BTreeSet<(usize, &'static str)>,
 }
 
 impl Document {
-    /// Seven sections of prose with 4 to 14 defects, a quarter of them gaps. In three of ten one section alone is under review.
+    /// Creates a document of seven sections with 4 to 14 defects, a quarter of them gaps. In three of ten documents only one
+    /// section is under review.
     pub fn new(dice: &mut Dice) -> Document {
         let section = dice.percent(30).then(|| one_of(dice, HEADINGS));
         let title = Line { text: "# Plan".into(), what: What::Plain };
@@ -99,7 +100,7 @@ impl Document {
         text
     }
 
-    /// A template about a thing that were not put together before.
+    /// Picks a combination of template and thing that was not used before.
     fn fresh(&mut self, dice: &mut Dice, templates: usize, offset: usize) -> (usize, &'static str) {
         loop {
             let (template, thing) = (dice.roll(templates), one_of(dice, THINGS));
@@ -114,7 +115,7 @@ impl Document {
         (format!("- {}", about(INNOCENT[template], thing)), thing)
     }
 
-    /// False: it is missing elsewhere already.
+    /// Plants a gap. The result is false if the same thing is already missing elsewhere.
     fn plant_gap(&mut self, dice: &mut Dice, heading: &'static str) -> bool {
         let gap = dice.roll(GAPS.len());
         let fits =
@@ -131,7 +132,7 @@ impl Document {
         self.lines.insert(first + dice.roll(last - first + 1), line);
     }
 
-    /// A line with a new defect in it.
+    /// Creates a line with a new defect in it.
     pub fn new_flaw(&mut self, dice: &mut Dice) -> Line {
         let (flaw, thing) = self.fresh(dice, FLAWS.len(), 0);
         self.defects.push(Defect::new(dice, Kind::Flaw(flaw, thing)));
@@ -141,7 +142,7 @@ impl Document {
         }
     }
 
-    /// Indices of the first line under a heading and of the one after the last.
+    /// The indices of the first line under a heading and of the line after its last one.
     pub fn under(&self, heading: &str) -> (usize, usize) {
         let title = format!("## {heading}");
         let start = self.lines.iter().position(|line| line.text == title).map_or(0, |at| at + 2);
@@ -150,7 +151,7 @@ impl Document {
         (start, start + end)
     }
 
-    /// Indices of the lines under review.
+    /// The indices of the lines under review.
     pub fn scope(&self) -> (usize, usize) {
         self.section.map_or((0, self.lines.len()), |heading| self.under(heading))
     }
@@ -159,7 +160,7 @@ impl Document {
         self.lines.iter().position(|line| line.what == What::Defect(defect))
     }
 
-    /// Makes all edits at once; they name lines as these stood before.
+    /// Applies all edits at once; they name lines by their old indices.
     pub fn apply(&mut self, edits: Edits) -> Vec<Hunk> {
         let mut hunks = Vec::new();
         for (at, edit) in &edits.0 {
@@ -170,6 +171,7 @@ impl Document {
                 new_len: old_len + edit.before.len() as u32,
             });
         }
+        // From the end to the start, so that insertions do not move the lines that are still to be changed.
         for (at, edit) in edits.0.into_iter().rev() {
             if let Some(line) = edit.instead {
                 self.lines[at] = line;
@@ -203,9 +205,10 @@ pub(super) fn severity(dice: &mut Dice) -> Severity {
     }
 }
 
-/// Who finds a defect: each of four 34 % of them, two 57 %, three 75 %, all 89 %, whichever they are.
+/// Decides which providers find a defect. Each provider alone finds 34 % of the defects, two together 57 %, three 75 %, all four
+/// 89 %, in any combination.
 ///
-/// Nobody 11 %, one alone 14 % each, two 4 % each pair, three 1 % each, all 5 %.
+/// For that no provider finds 11 %, exactly one 14 % each, exactly two 4 % per pair, exactly three 1 % each, and all four 5 %.
 fn seen_by(dice: &mut Dice) -> [bool; PROVIDERS] {
     const PAIRS: [[usize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
     let roll = dice.roll(100);
@@ -218,7 +221,7 @@ fn seen_by(dice: &mut Dice) -> [bool; PROVIDERS] {
     }
 }
 
-/// Changes to lines, by index.
+/// Edits of lines, by index.
 #[derive(Debug, Default)]
 pub(super) struct Edits(BTreeMap<usize, Edit>);
 
@@ -233,7 +236,7 @@ impl Edits {
         self.0.entry(before).or_default().before.push(line);
     }
 
-    /// The first who changes a line has changed it.
+    /// Replaces a line. The first replacement of a line counts, later ones are ignored.
     pub fn replace(&mut self, at: usize, line: Line) {
         self.0.entry(at).or_default().instead.get_or_insert(line);
     }

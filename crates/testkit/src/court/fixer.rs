@@ -1,4 +1,4 @@
-//! Fixers of the court: what they repair, what they only touch, and what they break.
+//! The fixers of the court: what they repair, what they only touch, and what they break.
 
 use tribunal_core::{
     brief::{Assigned, Brief, Said},
@@ -14,26 +14,27 @@ use super::{
 };
 use crate::samples;
 
-/// In times of a thousand, for one finding. A visible failure leaves nothing behind, a silent one a change beside the defect.
+/// The rate of successful fixes per thousand findings. A visible failure changes nothing, a silent one changes a line near the
+/// defect.
 const SUCCEEDS: usize = 850;
 const FAILS_VISIBLY: usize = 75;
-/// Fixes that bring a new defect, in times of a hundred.
+/// The percentage of fixes that add a new defect.
 const BREAKS: usize = 5;
 
-/// What a fixer has made in its copy.
+/// The work of a fixer in its workspace.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     steps: Vec<Step>,
-    /// The checks do not pass with it.
+    /// Whether the checks fail with it.
     refused: bool,
 }
 
 #[derive(Debug)]
 enum Step {
     Repair(DefectId),
-    /// A change near the defect, which stays.
+    /// A change near the defect, which remains.
     Touch(DefectId),
-    /// A change for a finding that was none, at this place.
+    /// A change for a false finding, at this line.
     Please(Evidence, usize),
 }
 
@@ -50,7 +51,7 @@ impl Courtroom {
         samples::fixes(claims, changed)
     }
 
-    /// None: nothing is said about it.
+    /// Tries to fix one finding. `None` means that the fixer does not mention it.
     fn try_one(&mut self, assigned: &Assigned, work: &mut Work) -> Option<Said> {
         let Some(Truth::Defect(id)) = self.truths.get(&assigned.description).copied() else {
             let line = assigned.place.rsplit(':').next().and_then(|line| line.parse().ok());
@@ -58,7 +59,7 @@ impl Courtroom {
             return Some(Said::Fixed);
         };
         if !self.document.defects[id].alive {
-            // Somebody has repaired it already; there is nothing to change.
+            // Another fix has repaired it already, so there is nothing to change.
             return Some(Said::Fixed);
         }
         match self.dice.roll(1000) {
@@ -98,7 +99,7 @@ impl Courtroom {
         samples::landed(&self.document.text(), hunks)
     }
 
-    /// The index behind the line that was changed; None: there was nothing to change.
+    /// Applies one step and returns the index after the changed line. `None` means that there was nothing to change.
     fn take(&mut self, edits: &mut Edits, step: Step) -> Option<usize> {
         match step {
             Step::Repair(id) | Step::Touch(id) if !self.document.defects[id].alive => None,

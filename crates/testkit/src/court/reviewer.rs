@@ -1,4 +1,4 @@
-//! Reviewers of the court: what they see, how they put it, and what they make up.
+//! The reviewers of the court: what they see, how they word it, and what they invent.
 
 use tribunal_core::{
     brief::{Brief, Raised},
@@ -13,20 +13,20 @@ use super::{
 };
 use crate::dice::Dice;
 
-/// A second look of the same provider at the same thing is a new one so often; else it sees what it saw.
+/// The percentage of repeated looks that are independent of the first; in the others a provider sees what it saw before.
 const LOOKS_ANEW: usize = 25;
-/// What one look finds.
+/// The percentage of defects that one independent look finds.
 const FINDS: usize = 34;
-/// What is known is raised again so often.
+/// The percentage of known defects that are raised again.
 const REPEATS: usize = 10;
-/// In a thousand true claims so many false ones are owed: 35 to 65, and some that are owed at the end are never raised.
+/// The number of false claims owed for a thousand true ones: 35 to 65 in total, where some owed at the end are never raised.
 const FALSE_A_THOUSAND: usize = 550;
-/// Of the false ones so many come with the answer in which they are owed, the others with a later one.
+/// The percentage of false claims that come with the answer in which they are owed; the others come with a later one.
 const AT_ONCE: usize = 80;
-/// False claims whose evidence is not there, or not under review.
+/// The percentage of false claims whose evidence does not exist or is not under review.
 const GROUNDLESS: usize = 60;
 
-/// Who looks.
+/// A reviewer's place in the panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seat {
     pub provider: usize,
@@ -44,7 +44,7 @@ impl Courtroom {
             if self.is_known(id, &brief.known) && !self.dice.percent(REPEATS) {
                 continue;
             }
-            // Asked once more, it says what it has not said.
+            // Asked once more, a reviewer only adds what it has not said before.
             let mine = |claim: &Claimed| claim.seat == seat && claim.truth == Truth::Defect(id);
             if self.claims.iter().any(mine) {
                 continue;
@@ -80,14 +80,14 @@ impl Courtroom {
         sees
     }
 
-    /// The brief tells of it; of what is said to be fixed and is not, a reviewer may speak again.
+    /// Whether the brief lists the defect. A reviewer may raise a defect again that is listed as fixed but is not.
     fn is_known(&self, id: DefectId, known: &[String]) -> bool {
         let said = &self.document.defects[id].said;
         let standing = known.iter().filter(|line| !line.ends_with("[fixed]"));
         standing.into_iter().any(|line| said.iter().any(|said| line.contains(said.as_str())))
     }
 
-    /// A seat puts the same defect always in the same way.
+    /// Describes a defect; a seat words the same defect always in the same way.
     fn describe(&mut self, seat: Seat, id: DefectId) -> Raised {
         let whose = (seat.provider as u64 + 1) << 40 | (seat.role as u64 + 1) << 48 | id as u64;
         let mut style = Dice::new(self.seed ^ whose.wrapping_mul(0x2545_f491_4f6c_dd1d));
@@ -104,7 +104,7 @@ impl Courtroom {
                 let [term, other] = GAPS[gap].terms;
                 let mut terms = vec![term.to_string()];
                 terms.extend(style.percent(50).then(|| other.to_string()));
-                // Somebody has put a line there that only mentions it.
+                // A fixer has added a line that only mentions the missing thing.
                 let quote = quote.map(|text| Evidence::Quote { text });
                 let absence = Evidence::Absence { heading: heading.into(), terms };
                 (quote.unwrap_or(absence), style.pick(&GAP_SAYS)(term, heading))
@@ -113,7 +113,7 @@ impl Courtroom {
         Raised { severity, description, evidence, line: named(&mut style, at), ..blank() }
     }
 
-    /// A false claim, and whether its evidence is wanting.
+    /// Invents a false claim, and tells whether its evidence is missing.
     fn make_up(&mut self) -> (Raised, bool) {
         let groundless = self.dice.percent(GROUNDLESS);
         let (evidence, description, at) = if groundless { self.groundless() } else { self.plausible() };
@@ -157,7 +157,7 @@ impl Courtroom {
         (Evidence::Quote { text }, about(one_of(&mut self.dice, SLANDER), thing), Some(at))
     }
 
-    /// Lines with nothing wrong in them, under review or not.
+    /// The lines without defects, inside or outside the part under review.
     fn innocent_lines(&self, inside: bool) -> Vec<(usize, &'static str)> {
         let (first, last) = self.document.scope();
         let lines = self.document.lines.iter().enumerate();
@@ -182,7 +182,7 @@ fn blank() -> Raised {
     }
 }
 
-/// One step off, now and then.
+/// Returns the severity, in some cases one step off.
 fn voted(dice: &mut Dice, severity: Severity) -> Severity {
     let at = severity as usize;
     match dice.roll(10) {
@@ -192,7 +192,7 @@ fn voted(dice: &mut Dice, severity: Severity) -> Severity {
     }
 }
 
-/// The line without its mark: all of it, its beginning or its end.
+/// Quotes a line without its list mark: all of it, its beginning or its end.
 fn quoted(dice: &mut Dice, line: &str) -> String {
     let words: Vec<&str> = line.trim_start_matches("- ").split(' ').collect();
     match dice.roll(100) {
@@ -202,7 +202,7 @@ fn quoted(dice: &mut Dice, line: &str) -> String {
     }
 }
 
-/// The number of a line as a reviewer gives it: right, a little off, or not at all.
+/// The number of a line as a reviewer gives it: right, slightly off, or not at all.
 fn named(dice: &mut Dice, at: Option<usize>) -> Option<u32> {
     let line = at? as u32 + 1;
     match dice.roll(10) {

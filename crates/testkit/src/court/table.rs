@@ -1,4 +1,4 @@
-//! The court's figures as people read them, and the bars they are held against.
+//! Formats the figures of the court as a table, and compares them with the bars they must meet.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use tribunal_core::reason::Outcome;
 
 use super::{Calibration, Tally, Variant, calibration::percent};
 
-/// What must hold, and how it stands.
+/// A condition that must hold, and whether it does.
 #[derive(Clone, Debug)]
 pub struct Bar {
     pub holds: bool,
@@ -19,20 +19,20 @@ impl fmt::Display for Bar {
     }
 }
 
-/// How bad it may be.
+/// The worst values that are allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
-    /// False findings that reach a fixer, in percent.
+    /// The false findings that reach a fixer, in percent.
     pub to_fixer: f64,
-    /// True ones that are lost, in percent.
+    /// The true findings that are lost, in percent.
     pub lost: f64,
     pub rounds: u64,
 }
 
-/// What is promised.
+/// The values that the documentation promises.
 pub const ALLOWED: Allowed = Allowed { to_fixer: 5.0, lost: 2.0, rounds: 3 };
 
-/// Every bar for rows as [`super::VARIANTS`] has them: the first is only there to be compared with.
+/// Checks every bar for rows as in [`super::VARIANTS`]: the first one is only there for comparison.
 pub fn bars(rows: &[(Variant, Tally)], allowed: Allowed) -> Vec<Bar> {
     let Allowed { to_fixer: most_to_fixer, lost: most_lost, rounds: most_rounds } = allowed;
     let mut bars = Vec::new();
@@ -70,7 +70,7 @@ pub fn bars(rows: &[(Variant, Tally)], allowed: Allowed) -> Vec<Bar> {
     bars
 }
 
-/// One column a variant.
+/// Renders the table with one column for each variant.
 pub fn table(calibration: &Calibration, rows: &[(Variant, Tally)]) -> String {
     let mut out = String::new();
     let [one, two, three, four] = calibration.found;

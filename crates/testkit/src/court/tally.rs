@@ -1,4 +1,4 @@
-//! What a run came to, read from its journal and held against what its world knows; and sums of that.
+//! Counts the results of a run from its journal and from what its world knows, and adds them up over runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::{
     world::{AGENTS, Calls, Courtroom, Truth},
 };
 
-/// Sums over runs; all of them add up in any order.
+/// Sums over runs; they can be added in any order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub runs: u64,
@@ -25,37 +25,37 @@ pub struct Tally {
     pub rounds: u64,
     pub most_rounds: u64,
     pub calls: Calls,
-    /// What reviewers handed in: all of it, and what of it is false.
+    /// The number of claims that reviewers raised; `false_claims` are those that are false.
     pub claims: u64,
     pub false_claims: u64,
-    /// By outcome and reason.
+    /// The number of runs by outcome and reason.
     pub ends: BTreeMap<(&'static str, &'static str), u64>,
-    /// Seeds of runs that did not end.
+    /// The seeds of runs that did not end.
     pub endless: BTreeSet<u64>,
-    /// Claims that were joined to a finding about something else.
+    /// The number of claims that were joined to a finding about something else.
     pub misjoined: u64,
 }
 
-/// Distinct false findings.
+/// The numbers of distinct false findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FalseOnes {
     pub raised: u64,
-    /// Dealt to a fixer at least once.
+    /// Those that a fixer got at least once.
     pub to_fixer: u64,
-    /// Of these: not challenged, since somebody else seemed to have raised the same.
+    /// Of these: not challenged, because another reviewer seemed to have raised the same.
     pub corroborated: u64,
-    /// Of these: upheld, and left in doubt.
+    /// Of these: upheld by challengers; `in_doubt` are those left in doubt.
     pub upheld: u64,
     pub in_doubt: u64,
 }
 
-/// Defects that were raised, however often.
+/// The numbers of defects that were raised, however often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrueOnes {
     pub raised: u64,
-    /// Never dealt to a fixer, not waiting for anybody, still there.
+    /// Those that no fixer got, that wait for no decision, and that are still present.
     pub lost: u64,
-    /// Of these: refuted, not found in the text, taken for something else.
+    /// Of these: refuted; the next two are those not found in the text and those joined to something else.
     pub refuted: u64,
     pub ungrounded: u64,
     pub misjoined: u64,
@@ -64,9 +64,9 @@ pub struct TrueOnes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defects {
     pub before: u64,
-    /// Of these: raised by somebody.
+    /// Of these: raised by at least one reviewer.
     pub found: u64,
-    /// By fixes.
+    /// Those that fixes have added.
     pub added: u64,
     pub left: u64,
 }
@@ -106,14 +106,14 @@ impl Tally {
         self
     }
 
-    /// Runs with this outcome.
+    /// The number of runs with this outcome.
     pub fn ended(&self, outcome: Outcome) -> u64 {
         let ends = self.ends.iter().filter(|((word, _), _)| *word == outcome.as_str());
         ends.map(|(_, runs)| runs).sum()
     }
 }
 
-/// What became of one finding.
+/// The fate of one finding.
 #[derive(Debug)]
 struct Fate {
     truth: Truth,
@@ -122,7 +122,7 @@ struct Fate {
     dealt: bool,
 }
 
-/// One run. `ended`: why; None when it did not.
+/// Counts one run. `end_reason` is `None` if it did not end.
 pub(super) fn count(world: &Courtroom, journal: &[Entry], ended: Option<Reason>) -> Tally {
     let fates = fates(world, journal);
     let joined = misjoined(world, journal, &fates);
@@ -238,10 +238,10 @@ fn defects(world: &Courtroom) -> Defects {
     }
 }
 
-/// Defects whose claims were joined to a finding about something else, once for every such claim.
+/// Finds defects whose claims were joined to a finding about something else, once for every such claim.
 ///
-/// The journal tells which raiser joined which finding, not with which of its claims: those that have no finding of their own
-/// and none about the same are what is left.
+/// The journal tells which raiser joined which finding, but not with which of its claims. The result is what remains after
+/// leaving out the claims that have a finding of their own or joined one about the same defect.
 fn misjoined(world: &Courtroom, journal: &[Entry], fates: &BTreeMap<FindingId, Fate>) -> Vec<DefectId> {
     let mut joins: Vec<(&Raiser, Truth)> = Vec::new();
     let mut named: BTreeSet<(u32, usize, &str)> = BTreeSet::new();

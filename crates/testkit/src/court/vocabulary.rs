@@ -1,10 +1,11 @@
-//! What the court's documents and agents have to say. `{}` is the thing that is spoken of, or the heading.
+//! The vocabulary of the court's documents and agents. `{}` stands for the thing or the heading in question.
 //!
-//! The words matter: findings are joined by their meaning. Every flaw is worded in four ways, as people would.
+//! The wording matters, because findings are joined by their meaning. Every flaw has four wordings, as different reviewers would
+//! choose them.
 
 use crate::dice::Dice;
 
-/// A line with something wrong in it.
+/// A line with a defect, and its four wordings as a finding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flaw {
     pub line: &'static str,
@@ -15,7 +16,7 @@ const fn flaw(line: &'static str, says: [&'static str; 4]) -> Flaw {
     Flaw { line, says }
 }
 
-/// What is missing under a heading: what it is called, and how the line reads that supplies it.
+/// Something that may be missing under a heading: its names, and the line that supplies it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
     pub terms: [&'static str; 2],
@@ -273,7 +274,7 @@ pub(super) const GAPS: &[Gap] = &[
     gap(["capacity", "headroom"], "Capacity is planned for twice the traffic of last December."),
 ];
 
-/// A gap as a reviewer puts it: first the thing that is missing, then the heading.
+/// The wordings of a gap: first the missing thing, then the heading.
 pub(super) const GAP_SAYS: [fn(&str, &str) -> String; 4] = [
     |term, heading| format!("{heading} says nothing about {term}"),
     |term, heading| format!("No {term} is described under {heading}"),
@@ -281,7 +282,7 @@ pub(super) const GAP_SAYS: [fn(&str, &str) -> String; 4] = [
     |term, heading| format!("How {term} works is left open in {heading}"),
 ];
 
-/// What nobody needs, and somebody misses all the same.
+/// Topics that no plan needs and that false claims demand all the same.
 pub(super) const FANCIES: &[&str] = &[
     "gamification",
     "blockchain",
@@ -293,7 +294,7 @@ pub(super) const FANCIES: &[&str] = &[
     "mascots",
 ];
 
-/// Lines with nothing wrong in them.
+/// Lines without defects.
 pub(super) const INNOCENT: &[&str] = &[
     "The {} is used by the sales team every morning.",
     "Changes to the {} are agreed with the product owner.",
@@ -317,7 +318,7 @@ pub(super) const INNOCENT: &[&str] = &[
     "Figures of the {} are compared with the ledger each Friday.",
 ];
 
-/// What is said of an innocent line.
+/// False objections to a line without defects.
 pub(super) const SLANDER: &[&str] = &[
     "It is not said who owns the {}",
     "The {} has no fallback when its supplier is away",
@@ -333,7 +334,7 @@ pub(super) const SLANDER: &[&str] = &[
     "No metric shows whether the {} is a success",
 ];
 
-/// Lines that stand in no document.
+/// Lines that occur in no document.
 pub(super) const INVENTED: &[&str] = &[
     "Certification of the {} by an outside laboratory comes before its first use.",
     "Until further notice nobody but the board decides on the {} and its future.",
@@ -343,7 +344,7 @@ pub(super) const INVENTED: &[&str] = &[
     "The whole of the {} will be rewritten next winter in a newer language.",
 ];
 
-/// The thing or heading put in.
+/// Puts the thing or heading into a template.
 pub(super) fn about(template: &str, thing: &str) -> String {
     template.replace("{}", thing)
 }

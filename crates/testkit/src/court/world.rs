@@ -1,4 +1,4 @@
-//! The court's world: it answers every effect of a review with what its simulated agents do to its document.
+//! The world of the court: it answers every effect of a review with what its simulated agents do to its document.
 
 use std::collections::BTreeMap;
 
@@ -23,26 +23,26 @@ use crate::{
     trial::{Performed, World},
 };
 
-/// The agents, one of each provider, in the order in which settings list them.
+/// The agents, one for each provider, in the order in which the settings list them.
 pub(super) const AGENTS: [&str; PROVIDERS] = ["amber", "birch", "cedar", "dogwood"];
 
-/// Tasks that fail, and answers that cannot be read, in times of a hundred.
+/// The percentage of tasks that fail; the next one is that of unreadable answers.
 const FAILS: usize = 1;
 const UNREADABLE: usize = 1;
 
-/// What challengers say of plausible false findings and of true ones, in times of a hundred; the rest is valid.
+/// The percentages of verdicts on plausible false findings and on true ones; the rest is valid.
 const INVALID_IF_FALSE: usize = 80;
 const INVALID_IF_TRUE: usize = 5;
 const AMBIGUOUS: usize = 10;
 
-/// What a claim really is.
+/// The truth about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Truth {
     Defect(DefectId),
     False { groundless: bool },
 }
 
-/// A claim that a reviewer has handed in.
+/// A claim that a reviewer has raised.
 #[derive(Clone, Debug)]
 pub(super) struct Claimed {
     pub seat: Seat,
@@ -50,7 +50,7 @@ pub(super) struct Claimed {
     pub truth: Truth,
 }
 
-/// Agent tasks that were started.
+/// The numbers of agent tasks that were started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     pub reviewers: u64,
@@ -63,14 +63,14 @@ pub(super) struct Courtroom {
     pub seed: u64,
     pub dice: Dice,
     pub document: Document,
-    /// How many defects there were at first; the others came with fixes.
+    /// The number of defects at the start; all others come from fixes.
     pub planted: usize,
-    /// By what was said. No two truths are put in the same words.
+    /// The truth by the description of a claim. No two truths have the same description.
     pub truths: BTreeMap<String, Truth>,
     pub claims: Vec<Claimed>,
-    /// False claims that each provider has still to make.
+    /// The number of false claims that each provider still has to make.
     pub owed: [usize; PROVIDERS],
-    /// What fixers have made and is not landed yet, by key.
+    /// The work of fixers that has not landed yet, by key.
     pub work: BTreeMap<String, Work>,
     pub calls: Calls,
 }
@@ -130,7 +130,7 @@ impl Courtroom {
         }
     }
 
-    /// One challenger's word on a finding.
+    /// The verdict of one challenger on a finding.
     pub fn dispute(&mut self, description: &str) -> Holds {
         let invalid = match self.truths.get(description) {
             Some(Truth::Defect(_)) => INVALID_IF_TRUE,
@@ -143,7 +143,7 @@ impl Courtroom {
         }
     }
 
-    /// One look of a provider at the text as it stands, for nobody's journal.
+    /// One look of a provider at the current text, outside any run.
     pub fn one_look(&mut self, provider: usize) -> Vec<Raised> {
         let subject = tribunal_core::subject::Subject::at("plan.md", None);
         let seat = Seat { provider, role: Role::Adversarial, round: 1 };
@@ -157,14 +157,14 @@ impl World for Courtroom {
             Effect::Freeze(_) => samples::frozen(&self.document.text()),
             Effect::Ask(asked) => self.ask(ask.key.as_str(), &asked.task.agent, &asked.task.brief),
             Effect::Land(landing) => self.land(landing.by.as_str()),
-            // Nobody has a session open.
+            // There is no session that could have changed the text.
             Effect::TakeIn(changed) => samples::taken_in(&changed.before, &self.document.text()),
             Effect::Write(_) => Reply::Write(WriteOutcome::Written {
                 path: "plan-issues.md".into(),
                 aside: None,
                 strange: Vec::new(),
             }),
-            // Nobody ever answers.
+            // There is no user who would ever answer.
             Effect::Restore(_) => Reply::Restore(RestoreOutcome::Restored { parked: None }),
             Effect::Post(_) => Reply::Post(PostOutcome::Posted),
             Effect::Inbox(_) => Reply::Inbox(Requests::default()),

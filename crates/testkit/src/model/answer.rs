@@ -1,4 +1,4 @@
-//! An answer before it has the form of an interface, and the form that all interfaces stream it in.
+//! An answer before it has the form of an interface, and the events in which all interfaces stream it.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ const STRUCTURED: &str = "StructuredOutput";
 
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Counts requests, so that ids are never said twice.
+    /// The number of the request, which makes ids unique.
     pub number: usize,
     pub model: String,
     pub text: Option<String>,
@@ -62,7 +62,7 @@ impl Answer {
         }
     }
 
-    /// What a client that streams is shown at a time.
+    /// Splits a text into the pieces that a streaming client receives one by one.
     pub(super) fn pieces(text: &str) -> Vec<String> {
         let letters: Vec<char> = text.chars().collect();
         letters.chunks(120).map(|piece| piece.iter().collect()).collect()
@@ -70,7 +70,7 @@ impl Answer {
 }
 
 impl Event {
-    /// An event that is called what its data says its type is.
+    /// An event whose name is the type in its data.
     pub(super) fn typed(kind: &str, mut data: Value) -> Event {
         if let Value::Object(fields) = &mut data {
             fields.insert("type".to_string(), json!(kind));
@@ -83,7 +83,7 @@ impl Event {
     }
 }
 
-/// What an interface says in the midst of a stream when something went wrong.
+/// The event by which an interface reports an error in the middle of a stream.
 pub(super) fn stream_error(api: Api, kind: &str, message: &str) -> Event {
     match api {
         Api::Messages => Event::typed("error", messages::error(kind, message)),

@@ -1,8 +1,8 @@
-//! Abstract tool calls mapped onto whatever tools a client offered.
+//! Maps abstract tool calls onto the tools that a client offers.
 //!
-//! A tool is found by name, its parameters by what its schema calls them, so one scenario drives all clients. Clients
-//! without a tool for files (Codex) are asked for a command line instead. Codex with a model it knows offers one tool that
-//! takes a program; that program then calls the tool in question.
+//! A tool is found by its name, and its parameters by the names in its schema, so one scenario drives all clients. Clients
+//! without tools for files (Codex) get a command line instead. For models that it knows, Codex offers one tool that takes a
+//! program; that program then calls the actual tool.
 
 use serde_json::{Map, Value, json};
 
@@ -15,12 +15,12 @@ use super::{
 pub(super) struct ToolCall {
     pub name: String,
     pub group: Option<String>,
-    /// The input is text, not an object.
+    /// Whether the input is text instead of an object.
     pub free: bool,
     pub input: Value,
 }
 
-/// The client offered nothing that could do this.
+/// The client offered no tool that could do this.
 #[derive(Debug, thiserror::Error)]
 #[error("no tool is offered for {0:?}")]
 pub(super) struct NoTool(Call);
@@ -29,7 +29,7 @@ const WRITERS: [&str; 3] = ["Write", "write", "write_file"];
 const EDITORS: [&str; 3] = ["Edit", "edit", "replace"];
 const READERS: [&str; 3] = ["Read", "read", "read_file"];
 const SHELLS: [&str; 6] = ["Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command"];
-/// Takes a program in JavaScript that calls the other tools.
+/// A tool that takes a JavaScript program which calls the other tools.
 const PROGRAM: &str = "exec";
 
 const PATHS: [&str; 4] = ["file_path", "filePath", "absolute_path", "path"];
@@ -37,7 +37,7 @@ const CONTENTS: [&str; 1] = ["content"];
 const OLDS: [&str; 3] = ["old_string", "oldString", "old_str"];
 const NEWS: [&str; 3] = ["new_string", "newString", "new_str"];
 const COMMANDS: [&str; 2] = ["command", "cmd"];
-/// Some tools want to be told what for.
+/// A parameter by which some tools ask for the purpose of a call.
 const PURPOSE: &str = "description";
 
 impl ToolCall {
@@ -76,7 +76,7 @@ fn by_name<'a>(request: &'a Request, names: &[&str]) -> Option<&'a Tool> {
     names.iter().find_map(|name| request.tools.iter().find(|tool| tool.name == *name))
 }
 
-/// A call with each value under the first of its names that the tool's schema has.
+/// Builds a call with each value under the first of its names that occurs in the schema of the tool.
 fn filled(tool: &Tool, values: &[(&[&str], &str)]) -> ToolCall {
     let known = |name: &str| tool.schema.pointer(&format!("/properties/{name}"));
     let mut input = Map::new();
@@ -114,7 +114,7 @@ fn write_command(path: &str, content: &str) -> String {
     format!("printf %s {} > {}", quoted(content), quoted(path))
 }
 
-/// Plain shell: what stands before the old text, the new text, what stands after it. The `x` keeps line ends at the end.
+/// An edit in plain shell: the text before the old text, the new text, and the text after it. The `x` keeps trailing line ends.
 fn edit_command(path: &str, old: &str, new: &str) -> String {
     let (path, old, new) = (quoted(path), quoted(old), quoted(new));
     format!(
@@ -128,7 +128,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Tools for files want whole paths; clients tell the model where it works.
+/// Makes a path absolute, because tools for files require that; clients tell the model its working directory.
 fn absolute(path: &str, request: &Request) -> String {
     const SAID: &str = "working directory: ";
     if path.starts_with('/') {

@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions.
+//! The OpenAI Chat Completions interface.
 
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ fn usage(tokens: Tokens) -> Value {
     })
 }
 
-/// OpenAI says its errors alike in all interfaces.
+/// The body of an error; OpenAI uses the same form in all interfaces.
 pub(super) fn error(kind: &str, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "code": kind, "param": null}})
 }

@@ -1,23 +1,24 @@
-//! The environment that points a real client at a server, away from the person's own settings and from the network.
+//! The environment that points a real client at a server, away from the user's own settings and from the network.
 //!
-//! Only what the client reads; a search path is the caller's. Which client to start, and how, is not here.
+//! It contains only what the client itself reads; the search path is up to the caller. Which client to start, and how, is not
+//! decided here.
 
 use std::{fs, io, net::SocketAddr, path::Path};
 
-/// A name that Codex knows no model by: it then offers plain tools.
+/// A model name that Codex does not know: for such a model it offers plain tools.
 pub const CODEX_MODEL: &str = "mock-model";
 
 const CODEX_KEY: &str = "MODEL_SERVER_KEY";
 
 type Variables = Vec<(String, String)>;
 
-/// Claude Code asks this server and nobody else, tries once more where it would try ten times, and keeps its files in `home`.
+/// Makes Claude Code ask only this server, retry once instead of ten times, and keep its files in `home`.
 pub fn claude_env(server: SocketAddr, home: &Path) -> Variables {
     let inside = |name: &str| home.join(name).display().to_string();
     let variables = [
         ("HOME", inside("")),
         ("CLAUDE_CONFIG_DIR", inside("claude")),
-        // Else it leaves folders and sockets in the machine's own.
+        // Otherwise it leaves directories and sockets in the system's temporary directory.
         ("CLAUDE_CODE_TMPDIR", inside("tmp")),
         ("ANTHROPIC_BASE_URL", format!("http://{server}")),
         ("ANTHROPIC_API_KEY", "sk-test".to_string()),
@@ -30,7 +31,7 @@ pub fn claude_env(server: SocketAddr, home: &Path) -> Variables {
     variables.map(|(name, value)| (name.to_string(), value)).to_vec()
 }
 
-/// The same for Codex, which has it in a file: written to `home`.
+/// Does the same for Codex, which reads a configuration file: it is written to `home`.
 pub fn codex_home(server: SocketAddr, home: &Path) -> io::Result<Variables> {
     let folder = home.join("codex");
     fs::create_dir_all(&folder)?;

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as agent clients speak: heads, bodies by length or in chunks, answers whole or as a stream of events.
+//! The part of HTTP/1.1 that agent clients use: heads, bodies by length or in chunks, complete answers and streams of events.
 
 use std::{
     collections::BTreeMap,
@@ -8,20 +8,21 @@ use std::{
 
 use super::answer::Event;
 
-/// More than any client sends; a body that never ends is not waited for.
+/// The longest body that is read, more than any client sends; an endless body is not awaited.
 const BODY_LIMIT: u64 = 64 << 20;
 const HEAD_LIMIT: u64 = 256 << 10;
 
+/// A request as it was received.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub method: String,
     pub path: String,
-    /// By name in small letters.
+    /// The headers by their lower-case name.
     pub headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
 }
 
-/// The next request of a connection, `None` at its end.
+/// Reads the next request of a connection; `None` means that the connection has ended.
 pub(super) fn read(from: &mut impl BufRead, to: &mut TcpStream) -> io::Result<Option<Incoming>> {
     let mut head = from.by_ref().take(HEAD_LIMIT);
     let Some(first) = line(&mut head)? else { return Ok(None) };
@@ -87,14 +88,14 @@ fn broken(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// An answer in one piece.
+/// A response that is sent in one piece.
 #[derive(Debug)]
 pub(super) struct Whole<'a> {
     pub status: u16,
     pub kind: &'a str,
     pub headers: &'a BTreeMap<String, String>,
     pub body: &'a str,
-    /// For HEAD: all but the body.
+    /// For HEAD requests: everything except the body is sent.
     pub head_only: bool,
 }
 
@@ -104,7 +105,7 @@ impl Whole<'_> {
         to.flush()
     }
 
-    /// The first half of it, then nothing.
+    /// Writes the first half of the body, then nothing.
     pub(super) fn write_half(&self, to: &mut impl Write) -> io::Result<()> {
         let bytes = self.bytes();
         let kept = bytes.len() - self.body.len().div_ceil(2);
@@ -129,7 +130,7 @@ impl Whole<'_> {
     }
 }
 
-/// Clients repeat these words to people, so they are the usual ones.
+/// The reason phrase of a status. Clients show it to the user, so these are the usual ones.
 fn words(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -1,4 +1,4 @@
-//! Anthropic Messages.
+//! The Anthropic Messages interface.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
     scenario::{Stop, Tokens},
 };
 
-/// Claude Code also sends messages of role `system`, after those of the user.
+/// Reads the conversation. Claude Code also sends messages of role `system`, after those of the user.
 pub(super) fn read(body: &Value) -> Conversation {
     let mut talk = Conversation::default();
     talk.system.extend(body.get("system").map(words_of));
@@ -24,7 +24,7 @@ pub(super) fn read(body: &Value) -> Conversation {
     talk
 }
 
-/// Texts of one message are the words of one moment; results stand for themselves.
+/// Adds the turns of one message: its texts together are one turn, each tool result is a turn of its own.
 fn turns(content: &Value, turns: &mut Vec<Turn>) {
     let Value::Array(blocks) = content else { return turns.push(Turn::User(words_of(content))) };
     let is_result = |block: &&Value| text_at(block, "type") == "tool_result";
@@ -64,7 +64,7 @@ pub(super) fn stream(answer: &Answer) -> Vec<Event> {
     events
 }
 
-/// A block as it opens, empty, and what fills it.
+/// A content block in its initial, empty form, and the deltas that fill it.
 fn opened(block: &Value) -> (Value, Vec<Value>) {
     let mut opening = block.clone();
     if let Some(text) = block.get("text").and_then(Value::as_str) {
@@ -108,7 +108,7 @@ fn stop_reason(answer: &Answer) -> &'static str {
     }
 }
 
-/// Input that came from the cache is counted apart here.
+/// The reported usage; this interface does not include cached input in the input.
 fn usage(tokens: Tokens) -> Value {
     json!({
         "input_tokens": tokens.input.saturating_sub(tokens.cached),

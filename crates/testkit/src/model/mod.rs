@@ -1,20 +1,21 @@
-//! A model server that plays a scenario, so that real agent clients can be driven without a model and without a network.
+//! A model server that plays a scenario, so that tests can drive real agent clients without a model and without a network.
 //!
 //! One server listens on a free port of this machine and speaks three interfaces: Anthropic Messages, OpenAI Responses and
-//! OpenAI Chat Completions. A [`Scenario`] is a list of rules: what a request must look like, and what is answered. Each
-//! request is kept ([`Server::tally`]), so a test asserts on what the client really sent.
+//! OpenAI Chat Completions. A [`Scenario`] is a list of rules: what a request must look like, and what the server answers. The
+//! server keeps each request ([`ModelServer::request_log`]), so a test can assert on what the client really sent.
 //!
-//! - `scenario`: what people write, in code or as YAML
-//! - `request`: a request as rules see it, whatever its interface
-//! - `calls`: abstract tool calls mapped onto the tools a client offered
-//! - `messages`, `responses`, `chat`: one interface each, request to words and answer to wire, always the same shape
-//! - `server`, `http`: sockets, threads, gates, tallies
-//! - `moments`: times in what an error says, as of when it is said
-//! - [`parts`]: rules for reviewers, challengers and fixers of a review
+//! - `scenario`: scenarios, built in code or read from YAML
+//! - `request`: a request as rules see it, independent of its interface
+//! - `tool_calls`: abstract tool calls mapped onto the tools that a client offered
+//! - `messages`, `responses`, `chat`: one interface each, with the same functions for requests and answers
+//! - `server`, `http`: sockets, threads, gates, the request log
+//! - `timestamps`: timestamps in error texts, relative to when they are sent
+//! - [`review_rules`]: rules for reviewers, challengers and fixers of a review
 //! - `clients`: the environment that points a real client at a server
 //!
-//! What it deliberately does not do: no TLS, no compression (no client we know sends it), no delays by the clock: they are
-//! gates that a test opens. A request that no rule fits is refused with 400 and listed as unscripted, never answered by chance.
+//! The server deliberately has no TLS, no compression (no known client sends it), and no timed delays: instead of delays it has
+//! gates that a test opens. A request that no rule matches is refused with 400 and listed as unscripted, never answered by
+//! chance.
 
 mod answer;
 mod calls;

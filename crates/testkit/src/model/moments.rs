@@ -1,12 +1,12 @@
-//! Moments in what the server says: `{now+15}` becomes the seconds since 1970 that it will be in 15 seconds, `{minute+15}` the
-//! first full minute from then on.
+//! Fills timestamps into what the server sends: `{now+15}` becomes the time in 15 seconds, in seconds since 1970, and
+//! `{minute+15}` the first full minute from then on.
 //!
-//! They are filled in when the answer is written, not when the scenario is made: how long a client takes to start and to ask is
-//! nobody's to say on a busy machine.
+//! They are filled in when the answer is written and not when the scenario is built, because on a busy machine it is not known
+//! how long a client takes to start and to ask.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The text with its moments, as of now.
+/// Fills in the timestamps relative to now.
 pub(super) fn filled_now(text: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     filled(text, now.as_secs())

@@ -1,29 +1,29 @@
-//! Rules for the parts of a review, known by what our own prompts say of them.
+//! Rules for the roles in a review, recognised by our own prompts.
 //!
-//! Answers go through the client's tool for answers to a schema where it offers one, else as text, so the same rule does for
-//! every client. What is asked again in the same talk has other last words: rules for that are a test's own.
+//! Answers go through the client's tool for answers to a schema if it offers one, otherwise as text, so the same rule works for
+//! every client. A repeated request in the same conversation has another last text: a test needs rules of its own for that.
 
 use serde_json::{Value, json};
 
 use super::scenario::{Call, Pattern, Rule, Step, When};
 
-/// Any reviewer in this round.
+/// A rule for any reviewer in this round.
 pub fn reviewer(round: u32, findings: &[Value]) -> Rule {
     answers(&format!(r"(?s)You are one reviewer of a panel.*\. Round {round}\."), &findings_of(findings))
 }
 
-/// The reviewer in one seat in this round.
+/// A rule for the reviewer in one seat in this round.
 pub fn seat(seat: &str, round: u32, findings: &[Value]) -> Rule {
     answers(&format!(r"(?s)\. Round {round}\..*Your seat: {seat}\."), &findings_of(findings))
 }
 
-/// Any challenger of the finding with these words in it.
+/// A rule for any challenger of the finding that contains this text.
 pub fn challenger(words: &str, verdicts: &[Value]) -> Rule {
     let pattern = format!("(?s)You are a challenger.*disputed findings.*{}", regex::escape(words));
     answers(&pattern, &json!({ "verdicts": verdicts }))
 }
 
-/// The fixer of findings with these words in them: looks at each file, edits it, says what it did.
+/// A rule for the fixer of findings that contain this text: it reads each file, edits it, and reports what it did.
 pub fn fixer(words: &str, edits: &[Edit<'_>], fixes: &[Value]) -> Rule {
     let look = edits.iter().map(|edit| Call::Read(edit.path.to_string()));
     let change = edits.iter().map(|edit| Call::Edit {
@@ -35,12 +35,12 @@ pub fn fixer(words: &str, edits: &[Edit<'_>], fixes: &[Value]) -> Rule {
     Rule::when(fixing(words), steps)
 }
 
-/// When a fixer is asked for findings with these words in them.
+/// The condition that a fixer is asked about findings that contain this text.
 pub fn fixing(words: &str) -> When {
     matching(&format!("(?s)You are a fixer.*assigned findings.*{}", regex::escape(words)))
 }
 
-/// A change to a file, by its text.
+/// A change of a file, by its old and new text.
 #[derive(Clone, Copy, Debug)]
 pub struct Edit<'a> {
     pub path: &'a str,
@@ -75,7 +75,8 @@ fn answers(pattern: &str, answer: &Value) -> Rule {
     Rule::when(matching(pattern), [Step::structured(answer.clone())])
 }
 
-/// Patterns here are our own and always good; one that is not fits nothing.
+/// The condition that the last text matches a pattern. The patterns here are our own and always valid; an invalid one matches
+/// nothing.
 fn matching(pattern: &str) -> When {
     let pattern =
         regex::Regex::new(pattern).map_or_else(|_| Pattern::Text(pattern.to_string()), Pattern::Regex);

@@ -1,4 +1,4 @@
-//! A request as rules and tests see it, whatever its interface.
+//! A request as rules and tests see it, independent of its interface.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -31,34 +31,34 @@ pub struct Request {
     pub api: Api,
     pub model: String,
     pub stream: bool,
-    /// A key came along; which one is nobody's business.
+    /// Whether a key came along; its value does not matter.
     pub authorised: bool,
     pub system: String,
-    /// The first and the last words of the user, without what clients put beside them.
+    /// The first text of the user, without the notes that clients add to it; `last_text` is the last one.
     pub first: String,
     pub last: String,
-    /// Tool rounds since the last words of the user.
+    /// The number of tool rounds since the last text of the user.
     pub rounds: usize,
-    /// What the tools of the last round gave back, empty when the last word is the user's.
+    /// The results of the last tool round; empty if the last message is the user's.
     pub results: Vec<String>,
     pub(super) tools: Vec<Tool>,
-    /// The rule that answered; `None` is a request that the scenario says nothing about.
+    /// The rule that answered; `None` means that no rule of the scenario matches.
     pub rule: Option<usize>,
     pub body: Value,
 }
 
-/// A tool as offered.
+/// A tool that the client offers.
 #[derive(Clone, Debug)]
 pub(super) struct Tool {
     pub name: String,
-    /// The group it is in, for clients that group.
+    /// The group of the tool, for clients that group their tools.
     pub group: Option<String>,
-    /// Takes text, not an object.
+    /// Whether its input is text instead of an object.
     pub free: bool,
     pub schema: Value,
 }
 
-/// What an interface makes of a body.
+/// A conversation as an interface reads it from a body.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     pub system: Vec<String>,
@@ -110,7 +110,7 @@ impl Request {
 }
 
 impl Conversation {
-    /// The user's own words with their places, oldest first.
+    /// The user's own texts with their turns, oldest first.
     fn words(&self) -> impl DoubleEndedIterator<Item = (usize, String)> + '_ {
         self.turns.iter().enumerate().filter_map(|(at, turn)| match turn {
             Turn::User(text) => Some((at, own_words(text))).filter(|(_, words)| !words.is_empty()),
@@ -123,7 +123,7 @@ impl Conversation {
     }
 }
 
-/// How many runs of results there are, and what is in the run at the end.
+/// Counts the tool rounds, and returns the results of the last one.
 fn rounds(turns: &[Turn]) -> (usize, Vec<String>) {
     let (mut rounds, mut results) = (0, Vec::new());
     let mut after_model = true;
@@ -144,7 +144,7 @@ fn rounds(turns: &[Turn]) -> (usize, Vec<String>) {
     (rounds, results)
 }
 
-/// Notes that clients put into the user's mouth.
+/// Tags of the notes that clients add to the text of the user.
 const NOTES: [(&str, &str); 2] =
     [("<system-reminder>", "</system-reminder>"), ("<environment_context>", "</environment_context>")];
 
@@ -159,7 +159,7 @@ fn own_words(text: &str) -> String {
     own.trim().to_string()
 }
 
-/// Text of any shape that the interfaces have for it: a string, an object with one, or a list of them.
+/// Extracts text in any form that the interfaces use: a string, an object with one, or a list of them.
 pub(super) fn words_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! OpenAI Responses.
+//! The OpenAI Responses interface.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::{
     scenario::{Stop, Tokens},
 };
 
-/// For models it knows, Codex offers its tools in an item of the conversation, and in groups.
+/// Reads the conversation. For models it knows, Codex offers its tools in an item of the conversation, and in groups.
 pub(super) fn read(body: &Value) -> Conversation {
     let mut talk = Conversation::default();
     talk.system.extend(body.get("instructions").map(words_of));
@@ -89,7 +89,7 @@ pub(super) fn failed(kind: &str, message: &str) -> Event {
     Event::typed("response.failed", json!({ "response": response }))
 }
 
-/// An item as it is announced, before anything is in it.
+/// An output item in its initial, empty form.
 fn opened(item: &Value) -> Value {
     let mut opening = item.clone();
     opening["status"] = json!("in_progress");
@@ -156,7 +156,7 @@ fn item(call: &ToolCall, id: &str) -> Value {
     item
 }
 
-/// Input that came from the cache is counted along here.
+/// The reported usage; this interface includes cached input in the input.
 fn usage(tokens: Tokens) -> Value {
     json!({
         "input_tokens": tokens.input,

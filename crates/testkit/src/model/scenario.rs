@@ -1,7 +1,7 @@
-//! Scenarios: what the server is asked to play. Built in code by tests, or read from YAML (and so from JSON).
+//! Scenarios: what the server plays. Tests build them in code or read them from YAML (and so from JSON).
 //!
-//! The step of a rule is chosen by the number of tool rounds since the last words of the user: the same request always gets
-//! the same answer, however often a client tries. Only a rule with `uses` counts requests.
+//! The number of tool rounds since the last text of the user selects the step of a rule: the same request always gets the same
+//! answer, however often a client retries. Only a rule with `uses` counts requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use super::request::{Api, Request};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// The first that fits answers.
+    /// The rules; the first one that matches answers.
     pub rules: Vec<Rule>,
-    /// What `GET /v1/models` lists.
+    /// The models that `GET /v1/models` lists.
     pub models: Vec<String>,
 }
 
@@ -24,31 +24,32 @@ pub struct Scenario {
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
     pub when: When,
-    /// Fits this many requests in all; then the step is chosen by the number of requests so far, and the last one repeats.
+    /// The number of requests that the rule matches in total; with it the number of requests so far selects the step, and the
+    /// last step repeats.
     pub uses: Option<usize>,
-    /// Fits only until the test opens this gate.
+    /// The rule matches only until the test opens this gate.
     pub until: Option<String>,
     pub steps: Vec<Step>,
 }
 
-/// All that is said must hold; nothing said fits everything.
+/// The conditions of a rule. All given ones must hold; without any the rule matches everything.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct When {
-    /// The last words of the user, without the notes that clients put beside them.
+    /// The last text of the user, without the notes that clients add to it.
     pub last: Option<Pattern>,
     pub first: Option<Pattern>,
     pub system: Option<Pattern>,
-    /// What the tools of the last round gave back.
+    /// The results of the last tool round.
     pub result: Option<Pattern>,
     pub model: Option<Pattern>,
-    /// A tool of this name is offered.
+    /// The client offers a tool of this name.
     pub tool: Option<String>,
     pub api: Option<Api>,
     pub stream: Option<bool>,
 }
 
-/// A plain string stands for text that is contained, `{regex: …}` for a search.
+/// A pattern for texts: a plain string must be contained, `{regex: …}` must be found.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Written")]
 pub enum Pattern {
@@ -80,23 +81,23 @@ impl From<&str> for Pattern {
     }
 }
 
-/// One answer.
+/// One answer of the server.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Step {
-    /// Held back until the test opens this gate; the request is counted before.
+    /// The answer is held back until the test opens this gate; the request is counted before.
     pub gate: Option<String>,
     pub text: Option<String>,
     pub calls: Vec<Call>,
-    /// The answer to a schema: through the client's tool for it where one is offered, else as text.
+    /// The answer to a schema: through the client's tool for it if one is offered, otherwise as text.
     pub structured: Option<Value>,
     pub stop: Stop,
     pub tokens: Tokens,
-    /// Instead of the answer, or in the midst of it.
+    /// A failure instead of the answer or in the middle of it.
     pub fail: Option<Failure>,
 }
 
-/// What the model wants done, in words that fit every client. Relative paths are in the client's working folder.
+/// What the model wants to do, in terms that fit every client. Relative paths are in the client's working directory.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -104,7 +105,7 @@ pub enum Call {
         path: String,
         content: String,
     },
-    /// The old text must stand there; its first place is changed.
+    /// The old text must occur; its first occurrence is changed.
     Edit {
         path: String,
         old: String,
@@ -120,18 +121,18 @@ pub enum Call {
     },
 }
 
-/// Why the answer ends.
+/// The reason why the answer ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// Because all is said, or a tool is called.
+    /// The answer is complete, or a tool is called.
     #[default]
     Done,
     MaxTokens,
     Refusal,
 }
 
-/// What the answer is said to have used. `input` is all of it, `cached` the part that came from a cache.
+/// The usage that the answer reports. `input` is the total, `cached` the part that came from a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tokens {
@@ -150,7 +151,7 @@ impl Default for Tokens {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
-    /// An error answer in the form of the interface, or `body` as it is; either may name moments (`moments.rs`).
+    /// An error answer in the form of the interface, or `body` as it is; either may contain timestamps (`timestamps.rs`).
     Status {
         code: u16,
         #[serde(default)]
@@ -164,13 +165,13 @@ pub enum Failure {
     },
     /// The connection ends in the middle of the answer.
     Cut,
-    /// The stream begins well, then says that something went wrong.
+    /// The stream begins normally and then reports an error.
     StreamError { kind: String, message: String },
-    /// The connection ends before a word.
+    /// The connection ends before the answer begins.
     HangUp,
-    /// Success, and a body that no JSON parser reads.
+    /// The status is success, but the body is not valid JSON.
     NotJson(String),
-    /// Nothing, until the client gives up or the server is dropped.
+    /// There is no answer until the client gives up or the server is dropped.
     Silence,
 }
 
@@ -196,7 +197,8 @@ impl Scenario {
         }
     }
 
-    /// The rule that fits, and its step. `used` has the requests that each rule answered so far, `open` the open gates.
+    /// The matching rule and its step. `rule_uses` has the number of requests that each rule answered so far, `open_gates` the
+    /// open gates.
     pub(super) fn choose(
         &self,
         request: &Request,
@@ -219,7 +221,7 @@ impl Scenario {
 }
 
 impl Rule {
-    /// A rule for requests whose last words contain this.
+    /// A rule for requests whose last text contains this.
     pub fn on(last: &str, steps: impl IntoIterator<Item = Step>) -> Rule {
         Rule::when(When { last: Some(last.into()), ..When::default() }, steps)
     }
@@ -233,20 +235,20 @@ impl Rule {
         Rule::when(When::default(), steps)
     }
 
-    /// For the first requests only.
+    /// Limits the rule to the first requests.
     #[must_use]
     pub fn uses(self, uses: usize) -> Rule {
         Rule { uses: Some(uses), ..self }
     }
 
-    /// Every answer of it is held back until this gate is opened.
+    /// Holds every answer of the rule back until this gate is opened.
     #[must_use]
     pub fn gated(mut self, gate: &str) -> Rule {
         self.steps.iter_mut().for_each(|step| step.gate = Some(gate.to_string()));
         self
     }
 
-    /// For requests before this gate is opened.
+    /// Limits the rule to requests before this gate is opened.
     #[must_use]
     pub fn until(self, gate: &str) -> Rule {
         Rule { until: Some(gate.to_string()), ..self }
@@ -289,7 +291,7 @@ impl Step {
         Step { structured: Some(value), ..Step::default() }
     }
 
-    /// For failures in the midst of an answer there is one to break off.
+    /// A step that fails. It has a text, because some failures break an answer off in the middle.
     pub fn fail(fail: Failure) -> Step {
         Step {
             fail: Some(fail),
@@ -314,13 +316,13 @@ impl Step {
 }
 
 impl Failure {
-    /// An error answer; an empty message says the code.
+    /// An error answer; with an empty message only the code tells the problem.
     pub fn status(code: u16, kind: &str, message: &str) -> Failure {
         let (kind, message) = (kind.to_string(), message.to_string());
         Failure::Status { code, kind, message, headers: BTreeMap::new(), body: None }
     }
 
-    /// The same with one more header; nothing else has any.
+    /// Adds a header to an error answer; other failures have none.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Failure {
         if let Failure::Status { headers, .. } = &mut self {

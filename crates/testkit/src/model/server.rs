@@ -1,4 +1,4 @@
-//! The server itself: sockets, threads, what was seen, gates.
+//! The server itself: sockets, threads, gates, and the log of requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,23 +19,23 @@ use super::{
     scenario::{Failure, Scenario, Step},
 };
 
-/// A test that waits longer than this waits for what will not come.
+/// The longest wait of a test; what has not come by then will not come.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What came in so far.
+/// The requests so far.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Requests to a model, oldest first.
+    /// The requests to a model, oldest first.
     pub requests: Vec<Request>,
-    /// Everything else, as `METHOD PATH`.
+    /// All other requests, as `METHOD PATH`.
     pub visits: Vec<String>,
-    /// Requests that are being answered now, and the most there ever were at a time.
+    /// The number of requests that are being answered now; `peak_requests` is the highest number so far.
     pub live: usize,
     pub peak: usize,
 }
 
 impl Tally {
-    /// Requests that the scenario says nothing about.
+    /// The requests that no rule of the scenario matches.
     pub fn unscripted(&self) -> Vec<&Request> {
         self.requests.iter().filter(|request| request.rule.is_none()).collect()
     }
@@ -44,7 +44,7 @@ impl Tally {
 #[derive(Debug, Default)]
 struct State {
     tally: Tally,
-    /// Requests that each rule answered.
+    /// The number of requests that each rule has answered.
     used: Vec<usize>,
     open: BTreeSet<String>,
     connections: BTreeMap<u64, TcpStream>,
@@ -58,7 +58,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// Listens until it is dropped; then every connection ends and every thread is gone.
+/// A running server. It listens until it is dropped; then every connection is closed and every thread has ended.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -67,7 +67,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// On a port that is free.
+    /// Starts on a free port.
     pub fn start(scenario: Scenario) -> io::Result<Server> {
         Server::start_on(scenario, 0)
     }
@@ -92,18 +92,18 @@ impl Server {
         self.shared.state().tally.clone()
     }
 
-    /// Lets everything pass that waits, or will wait, at this gate.
+    /// Lets every answer pass that waits, or will wait, at this gate.
     pub fn open(&self, gate: &str) {
         self.shared.state().open.insert(gate.to_string());
         self.shared.changed.notify_all();
     }
 
-    /// Waits until this many requests to a model were seen, answered or not.
+    /// Waits until this many requests to a model have arrived, answered or not.
     pub fn wait_for(&self, requests: usize) {
         self.wait_until(&format!("{requests} requests"), |tally| tally.requests.len() >= requests);
     }
 
-    /// Shows every request as it comes in, for ever.
+    /// Shows every request as it comes in, without end.
     pub fn watch(&self, show: &mut dyn FnMut(usize, &Request)) -> ! {
         let mut shown = 0;
         loop {
@@ -117,7 +117,7 @@ impl Server {
         }
     }
 
-    /// Waits until the tally is as wished. Panics when that takes longer than any test should.
+    /// Waits until the log meets a condition. It panics if that takes longer than any test should.
     pub fn wait_until(&self, wish: &str, holds: impl Fn(&Tally) -> bool) {
         let waiting = |state: &mut State| !holds(&state.tally);
         let (state, late) = self
@@ -140,7 +140,7 @@ impl Drop for Server {
         }
         drop(state);
         self.shared.changed.notify_all();
-        // Who listens only looks up when somebody comes.
+        // The listener notices the end only when a connection comes in, so one is opened.
         let _ = TcpStream::connect(self.address);
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
@@ -153,7 +153,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the server is still there after the wait.
+    /// Waits at a gate. The result is false if the server was dropped meanwhile.
     fn pass(&self, gate: &str) -> bool {
         let waiting = |state: &mut State| !state.closed && !state.open.contains(gate);
         let state = self.changed.wait_while(self.state(), waiting).unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +165,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Counts a request and says its number and its step.
+    /// Records a request and returns its number and its step.
     fn admit(&self, mut request: Request) -> (usize, Option<Step>) {
         let mut state = self.state();
         let chosen = self.scenario.choose(&request, &state.used, &state.open);
@@ -184,7 +184,7 @@ impl Shared {
     }
 }
 
-/// Threads of connections end with the scope, so a dropped server leaves none.
+/// Accepts connections. Their threads end with the scope, so a dropped server leaves none.
 fn listen(shared: &Shared, listener: &TcpListener) {
     thread::scope(|scope| {
         for (id, connection) in (0u64..).zip(listener.incoming()) {
@@ -197,7 +197,7 @@ fn listen(shared: &Shared, listener: &TcpListener) {
             state.connections.insert(id, known);
             drop(state);
             scope.spawn(move || {
-                // A client that goes away in the midst of it is no fault of the server.
+                // A client that disconnects in the middle of an answer is no error of the server.
                 let _ = serve(shared, &connection);
                 let _ = connection.shutdown(Shutdown::Both);
                 shared.state().connections.remove(&id);
@@ -206,7 +206,7 @@ fn listen(shared: &Shared, listener: &TcpListener) {
     });
 }
 
-/// What becomes of the connection after an answer.
+/// What happens to the connection after an answer.
 #[derive(PartialEq, Eq)]
 enum After {
     Next,
@@ -229,7 +229,7 @@ fn serve(shared: &Shared, connection: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// A connection's two directions.
+/// The two directions of a connection.
 struct Line<'a> {
     from: &'a mut BufReader<TcpStream>,
     to: &'a mut TcpStream,
@@ -242,7 +242,7 @@ impl Line<'_> {
         Ok(After::Next)
     }
 
-    /// Until the other side goes away, or the server is dropped.
+    /// Reads until the client disconnects or the server is dropped.
     fn listen_for_nothing(&mut self) -> io::Result<After> {
         loop {
             match self.from.fill_buf()?.len() {
@@ -255,7 +255,7 @@ impl Line<'_> {
 
 const JSON: &str = "application/json";
 
-/// What is not for a model: the list of models, and everything that there is not.
+/// Answers requests that are not for a model: the list of models, and 404 for everything else.
 fn visit(shared: &Shared, incoming: &Incoming, line: &mut Line<'_>) -> io::Result<After> {
     shared.visit(incoming);
     let path = incoming.path.split('?').next().unwrap_or_default();
@@ -274,7 +274,7 @@ fn visit(shared: &Shared, incoming: &Incoming, line: &mut Line<'_>) -> io::Resul
     Ok(After::Next)
 }
 
-/// Counts down when the answer ends, however it ends.
+/// Counts a live request down when its answer ends, normally or by a failure.
 struct Live<'a>(&'a Shared);
 
 impl Drop for Live<'_> {
@@ -293,6 +293,7 @@ fn model(shared: &Shared, api: Api, incoming: &Incoming, line: &mut Line<'_>) ->
     let key = ["authorization", "x-api-key"].iter().find_map(|name| incoming.headers.get(*name));
     let request = Request::read(api, key.is_some_and(|key| !key.is_empty()), body);
     let (number, step) = shared.admit(request.clone());
+    // The request counts as live from here on, also while it waits at a gate.
     let _live = Live(shared);
     let Some(step) = step else {
         return line.json(400, &refuse("the scenario says nothing about this request"));
@@ -346,7 +347,7 @@ fn stream(api: Api, answer: &Answer, fail: Option<&Failure>, line: &mut Line<'_>
     let mut events = answer.stream(api);
     http::begin_stream(line.to)?;
     if fail.is_some() {
-        // Before the end of the words, so that nobody can take it for a whole answer.
+        // The stream breaks off before the end of the text, so that no client can take it for a complete answer.
         events.truncate(events.len() / 2);
     }
     if let Some(Failure::StreamError { kind, message }) = fail {

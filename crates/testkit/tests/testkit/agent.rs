@@ -1,4 +1,4 @@
-//! The scripted agent as a process.
+//! Tests of the scripted agent as a process.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{

@@ -1,6 +1,6 @@
-//! The test kit itself: its agent, its model server, its simulated court.
+//! Tests of the test kit itself: its agent, its model server, its simulated court.
 //!
-//! One binary for all of them: every further one would be linked against everything again.
+//! All tests are one binary, because every further one would be linked against everything again.
 
 mod agent;
 mod court;

@@ -1,4 +1,4 @@
-//! The scripted model server over plain sockets, as a client meets it.
+//! Tests of the scripted model server over plain sockets, as a client would use it.
 #![expect(clippy::expect_used, reason = "a test may panic")]
 
 use std::{
@@ -17,7 +17,7 @@ struct Answer {
     status: u16,
     head: String,
     body: String,
-    /// The server ended it as it ought to.
+    /// Whether the server ended the answer properly.
     whole: bool,
 }
 
@@ -56,7 +56,7 @@ impl Client {
         (String::from_utf8(got).expect("text"), read == length)
     }
 
-    /// `None` when the connection ends before an answer.
+    /// Reads an answer; `None` means that the connection ended before one.
     fn answer(&mut self) -> Option<Answer> {
         let head = self.until("\r\n\r\n")?;
         let status = head.split(' ').nth(1).expect("status").parse().expect("number");
@@ -109,7 +109,7 @@ const PATHS: [(Api, &str); 3] = [
     (Api::Chat, "/v1/chat/completions"),
 ];
 
-/// A request of each interface that says the same.
+/// A request that has the same text for each interface.
 fn says(words: &str, stream: bool) -> Value {
     let message = json!({"role": "user", "content": words});
     json!({"model": "m", "stream": stream, "messages": [message], "input": [message]})

@@ -1,9 +1,10 @@
-//! What a stop costs the person who waits for it: `tribunal hook stop`, whatever the size of the session, beside a hook of the
-//! same decision in bash, jq and perl, over the same files in the same run.
+//! Measures what a stop costs the user who waits for it: `tribunal hook stop`, for sessions of any size, compared with a hook
+//! that makes the same decision in bash, jq and perl, over the same files in the same run.
 //!
-//! The loop is one that keeps no journal, so that both write the same file and nobody waits for the disk; what a journal adds
-//! is measured apart. Sessions are generated once into `target/bench`, and only their last prompt is far away: the longest way
-//! back that there is. Wall times are medians; CPU times come from the kernel, for many starts at once.
+//! The loop keeps no journal, so that both hooks write the same file and neither waits for the disk; the cost of a journal is
+//! measured separately. The sessions are generated once into `target/bench`, and only their last prompt is far from the end,
+//! which is the worst case for reading backwards. Wall times are medians; CPU times come from the kernel, for many starts at
+//! once.
 
 mod sessions;
 
@@ -20,12 +21,12 @@ use super::Built;
 use super::outside::{children, fsync, median};
 use super::table::{Figure, Row};
 
-/// The limits of the promise: decided so soon, for so little.
+/// The limits that the documentation promises.
 const WALL: Figure = Figure::Ms(5.0);
 const CPU: Figure = Figure::Ms(3.0);
 const MEMORY: Figure = Figure::Mb(20.0);
 
-/// In turns, so that a machine that is busy for a while is busy for both.
+/// The hooks alternate, so that a machine that is busy for a while affects both.
 const TURNS: u32 = 5;
 const OURS_A_TURN: u32 = 30;
 const THEIRS_A_TURN: u32 = 4;
@@ -34,15 +35,15 @@ const SCRIPT: &str = include_str!("stop.sh");
 const STATE: &str = ".claude/ralph-loop.local.md";
 const SESSION: &str = "5745e48a-069b-4256-b0f9-b1c83ddda295";
 
-/// A session's folder, what its client says when it wants to stop, and what the session has taken on.
+/// A session that wants to stop: its directory, what its client sends, and what the session has to do.
 struct Stop<'a> {
     folder: &'a Path,
     said: PathBuf,
-    /// Written anew before each stop. None: it is Tribunal's own, and changes.
+    /// The state file, written again before each stop; `None` if it belongs to Tribunal and changes.
     state: Option<String>,
 }
 
-/// What one hook took.
+/// The measured times of one hook.
 #[derive(Default)]
 struct Took {
     walls: Vec<f64>,
@@ -61,7 +62,7 @@ impl Took {
 }
 
 impl Stop<'_> {
-    /// The state as it was, so that each stop is the same one.
+    /// Restores the state, so that each stop is the same.
     fn again(&self) -> Result<()> {
         let written = self.state.as_ref().map(|state| fs::write(self.folder.join(STATE), state));
         Ok(written.transpose().map(|_| ())?)
@@ -86,6 +87,7 @@ impl Stop<'_> {
             self.again()?;
             let mut command = self.command(start)?;
             command.stdout(Stdio::null());
+            // Only the process itself is timed; preparing its input is not.
             let begin = Instant::now();
             let status = command.status()?;
             took.walls.push(begin.elapsed().as_secs_f64() * 1000.0);
@@ -96,7 +98,7 @@ impl Stop<'_> {
         Ok(())
     }
 
-    /// Most memory of it or of a program that it started. None: this machine has nothing that says so.
+    /// The peak memory of the hook or of a program that it starts; `None` if this machine has no GNU time.
     fn memory(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
         let mut time = Command::new("time");
         time.args(["-q", "-f", "%M", "-o"]).arg(self.folder.join("memory"));
@@ -108,22 +110,22 @@ impl Stop<'_> {
             .transpose()
     }
 
-    /// Processes, itself included. None: there is no strace.
+    /// The number of processes including the hook itself; `None` if there is no strace.
     fn processes(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
         let traced = self.traced("clone,clone3,fork,vfork", start)?;
-        // A call that another process interrupts has two lines, and its end is on the second.
+        // A call that another process interrupts has two lines, and its result is on the second.
         let is_new = |line: &&str| !line.contains("CLONE_THREAD") && !line.contains("unfinished");
         let is_done = |line: &&str| line.contains("= ") && !line.contains("= -1");
         Ok(traced.map(|text| 1.0 + text.lines().filter(is_new).filter(is_done).count() as f64))
     }
 
-    /// How often it waits for the disk.
+    /// The number of times the hook waits for the disk.
     fn syncs(&self, start: &dyn Fn() -> Command) -> Result<Option<f64>> {
         let traced = self.traced("fsync,fdatasync", start)?;
         Ok(traced.map(|text| text.lines().filter(|line| line.contains("sync(")).count() as f64))
     }
 
-    /// What strace says about these calls.
+    /// Returns what strace reports about these calls.
     fn traced(&self, calls: &str, start: &dyn Fn() -> Command) -> Result<Option<String>> {
         let path = self.folder.join("strace");
         let mut strace = Command::new("strace");
@@ -131,11 +133,12 @@ impl Stop<'_> {
         Ok(if self.counted(strace, start)? { Some(fs::read_to_string(path)?) } else { None })
     }
 
-    /// Runs it below another program. False: there is no such program here, or it may not.
+    /// Runs the hook under another program. The result is false if that program is missing or may not run here.
     fn counted(&self, mut by: Command, start: &dyn Fn() -> Command) -> Result<bool> {
         self.again()?;
         let hook = start();
         by.arg(hook.get_program()).args(hook.get_args()).current_dir(self.folder);
+        // The environment of the hook must reach it through the wrapper.
         for (name, value) in hook.get_envs() {
             match value {
                 Some(value) => by.env(name, value),
@@ -166,8 +169,10 @@ pub fn hook(built: &Built) -> Result<Vec<Row>> {
         command.arg(&script);
         command
     };
+    // Without these tools only our own hook is measured.
     let there = ["bash", "jq", "perl", "tac"].map(is_there).iter().all(|there| *there);
     let others = there.then_some(&theirs as &dyn Fn() -> Command);
+    // Before anything is timed, both hooks must make the right decision; a wrong answer may be fast.
     let promised = Stop::new(root, Path::new("none"), Some("Done. <promise>ALL  TESTS\nPASS</promise>"))?;
     for hook in [Some(&ours as &dyn Fn() -> Command), others].into_iter().flatten() {
         let answer = promised.answer(hook)?;
@@ -199,7 +204,7 @@ fn is_there(program: &str) -> bool {
 }
 
 impl<'a> Stop<'a> {
-    /// The client says it with the last answer or without.
+    /// Creates a stop that the client reports with the last answer or without it.
     fn new(folder: &'a Path, session: &Path, answer: Option<&str>) -> Result<Stop<'a>> {
         let mut said = json!({
             "session_id": SESSION, "transcript_path": session, "cwd": folder, "hook_event_name": "Stop",
@@ -230,6 +235,7 @@ impl<'a> Stop<'a> {
                 answer["decision"] == "block" && reason.starts_with("Make *all* [tests] pass.");
             ensure!(is_sent_back, "{name}: the session should have been sent back: {answer}");
         }
+        // The slower hook runs less often in each turn, so that the whole does not take too long.
         let (mut us, mut them) = (Took::default(), Took::default());
         for _ in 0..TURNS {
             self.measure(ours, OURS_A_TURN, &mut us)?;
@@ -262,14 +268,15 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// The same with a loop of ours: each refusal is in the journal before it is said. What the disk takes is counted apart.
+/// Measures the same with a loop of Tribunal: each refusal is in the journal before it is sent. The time of the disk is counted
+/// separately.
 fn journal(root: &Path, ours: &dyn Fn() -> Command, built: &Built) -> Result<Vec<Row>> {
     fs::remove_file(root.join(STATE))?;
     let mut begin = built.tribunal();
     begin.args(["loop", "start", "--session", SESSION, "--max-iterations", "1000", "--promise", "DONE"]);
     let begun = begin.arg("Make *all* [tests] pass.").current_dir(root).stdout(Stdio::null()).status()?;
     ensure!(begun.success(), "no loop can be started: {begun}");
-    // Refused for ever, as far as the client is concerned.
+    // With this value the client never stops asking, so that every stop is refused.
     let patient = || {
         let mut command = ours();
         command.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0");
@@ -282,6 +289,7 @@ fn journal(root: &Path, ours: &dyn Fn() -> Command, built: &Built) -> Result<Vec
     }
     let answer = stop.answer(&patient)?;
     ensure!(answer["decision"] == "block", "the session should have been sent back: {answer}");
+    // The syncs are counted and their time subtracted, because it depends on the disk alone.
     let sync = fsync(root)?;
     let (Figure::Ms(wall), Some(syncs)) = (took.wall()?, stop.syncs(&patient)?) else {
         return Ok(vec![Row::note(

@@ -1,4 +1,4 @@
-//! Sessions of any length, line by line in the shapes that Claude Code writes.
+//! Generates sessions of any length, line by line in the formats that Claude Code writes.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -19,24 +19,25 @@ pub const SIZES: [Size; 3] = [
     Size { name: "1 GB", bytes: 1_000_000_000 },
 ];
 
-/// What the model said last.
+/// The last answer of the model.
 pub const LAST: &str =
     "Two tests still fail; I have not found out why. I will say <promise>ALL TESTS PASS soon.";
 
-/// The session of this size, written if it is not there.
+/// Returns the session of this size; it is written if it does not exist.
 pub fn file(folder: &Path, size: Size) -> Result<PathBuf> {
     let path = folder.join(format!("session-{}.jsonl", size.bytes));
     if fs::metadata(&path).is_ok_and(|meta| meta.len() >= size.bytes) {
         return Ok(path);
     }
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    // An interrupted write must not leave a short file that looks complete.
     let temporary = path.with_extension("part");
     write(&temporary, size.bytes).with_context(|| format!("cannot write {}", temporary.display()))?;
     fs::rename(&temporary, &path)?;
     Ok(path)
 }
 
-/// One prompt, then a day of work without a word of anybody else, then the answer.
+/// Writes one prompt, then work without any other user message, then the answer.
 fn write(path: &Path, bytes: u64) -> Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     let mut written = 0;
@@ -59,10 +60,10 @@ fn write(path: &Path, bytes: u64) -> Result<()> {
     Ok(file.flush()?)
 }
 
-/// One step of the work: a thought, words, a tool, what came of it, and what the client notes beside.
+/// One step of the work: a thought, a text, a tool call, its result, and what the client records beside them.
 fn work(turn: u64) -> Vec<Value> {
     let code = "    assert_eq!(answer(\"who is \\\"assistant\\\"?\"), Ok(42)); // still red\n";
-    // Most answers of tools are short, some are whole files.
+    // Most tool results are short, some are whole files.
     let lines = if turn % 16 == 15 { 400 } else { 20 };
     let result = json!([{
         "tool_use_id": format!("toolu_{turn}"), "type": "tool_result", "content": code.repeat(lines), "is_error": false,

@@ -1,4 +1,4 @@
-//! Its hooks: the forms that others took over stand in [`ClientHooks`] itself.
+//! The hooks of Claude Code. Its forms are the defaults of [`ClientHooks`].
 
 use crate::{
     clients::hooks::{ClientHooks, Home, ToolKind},
@@ -7,9 +7,9 @@ use crate::{
 
 use super::transcript;
 
-/// Another limit than [`CAP`]; 0 is none.
+/// A variable that overrides [`REFUSAL_CAP`]; 0 means no cap.
 const CAP_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
-/// Measured: so many stops in a row may it be refused; at the next one it ends the turn with an empty result.
+/// Measured: this many stops in a row may be refused. At the next one the client ends the turn with an empty result.
 const CAP: u32 = 8;
 
 #[derive(Debug)]

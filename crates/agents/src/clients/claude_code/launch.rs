@@ -1,4 +1,5 @@
-//! How the client is started. Every flag here was tried with the real program; `docs/agents.md` says what each is for.
+//! Builds the command line of the client. Every flag was tried with the real program; `docs/agents.md` says what each
+//! one is for.
 
 use std::{
     ffi::OsString,
@@ -26,12 +27,12 @@ use crate::{
 const FORM: &str =
     " Give your final answer with the StructuredOutput tool, once, when everything else is done.";
 
-/// Enough for a hiccup; what lasts longer is ours to wait for.
+/// Enough for a short outage. Waiting for longer ones is done by us.
 const RETRIES: &str = "2";
-/// It takes no zero. What is used up is told before a task starts, not by the client.
+/// The client rejects a budget of zero. A budget that is used up is handled before a task starts.
 const LEAST_BUDGET: Cost = Cost(10_000);
 const SETTINGS_FILE: &str = "claude-settings.json";
-/// Until the first word of an answer.
+/// The time until the first token of an answer.
 const API_TIMEOUT_MS: &str = "300000";
 
 pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, at: &Whereabouts) -> Launch {
@@ -42,7 +43,8 @@ pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, a
     let mut args: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| args.extend(words.iter().map(OsString::from));
     add(&["-p", "--output-format", "stream-json", "--verbose"]);
-    // Who has set a model for one size wants the sizes told apart.
+    // A user who sets a model for one size wants the sizes to differ, so that the one model of the user's own
+    // settings is not used.
     let chosen = personal.model().filter(|_| client.models.is_empty());
     let model = model(agent, client, &order).or(chosen).or_else(|| order.size.map(alias));
     if let Some(model) = model {
@@ -57,11 +59,12 @@ pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, a
         add(&["--allowedTools"]);
         add(&allowed.iter().map(String::as_str).collect::<Vec<_>>());
     }
-    // The person's permissions would be a fixer's, too; who wants the project's settings gets them all.
+    // The user's permissions would also become a fixer's. With `inherit: project`, the project's settings are wanted
+    // as a whole.
     let sources = if client.inherit == Inherit::Project { "user,project,local" } else { "" };
     let (settings, files) = settings(client, &personal, order.beside);
     add(&["--setting-sources", sources, "--settings", &settings]);
-    // Servers of the person's own are none of ours.
+    // MCP servers from the user's own configuration are never started.
     add(&["--strict-mcp-config"]);
     if !client.servers.is_empty() {
         add(&["--mcp-config", &servers(client)]);
@@ -76,13 +79,15 @@ pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, a
     if client.fresh {
         add(&["--no-session-persistence"]);
     }
+    // With `inherit: project`, the client reads its settings itself, including their variables.
     let mut env = personal.env;
     env.retain(|_, _| client.inherit == Inherit::User);
     env.extend(ours());
     Launch { args, env, input: plain(order.prompt), files, ..Launch::default() }
 }
 
-/// What `--settings` says, and the file that it names. Arguments can be seen by everybody on the machine.
+/// The value of `--settings` and the file it names, if any. Settings with credentials go into a file, because every
+/// user of the machine can see arguments.
 fn settings(client: &ClientSpec, personal: &Personal, beside: &Path) -> (String, Vec<(PathBuf, String)>) {
     let mut settings = Map::from_iter([("disableAllHooks".to_string(), json!(true))]);
     match client.inherit {
@@ -92,7 +97,7 @@ fn settings(client: &ClientSpec, personal: &Personal, beside: &Path) -> (String,
             return (file.to_string_lossy().into_owned(), vec![(file, Value::from(settings).to_string())]);
         }
         Inherit::Nothing | Inherit::User => {}
-        // What settings say of variables comes after the environment, and these come last.
+        // Variables in settings override the environment, and the settings given here override all others.
         Inherit::Project => {
             let ours = ours().map(|(name, value)| (name, value.into())).collect::<Map<_, _>>();
             settings.insert("env".to_string(), ours.into());
@@ -101,7 +106,7 @@ fn settings(client: &ClientSpec, personal: &Personal, beside: &Path) -> (String,
     (Value::from(settings).to_string(), Vec::new())
 }
 
-/// The client's own names for its models go with the times.
+/// The client's own names for its models, which follow new releases.
 fn alias(size: Size) -> &'static str {
     match size {
         Size::Small => "haiku",
@@ -110,6 +115,7 @@ fn alias(size: Size) -> &'static str {
     }
 }
 
+/// The permission mode. A reviewer is denied everything that is not allowed, because no user could be asked.
 fn mode(client: &ClientSpec, job: Job) -> &'static str {
     match job {
         Job::Review => "dontAsk",
@@ -127,15 +133,15 @@ fn servers(client: &ClientSpec) -> String {
     json!({"mcpServers": servers.collect::<serde_json::Map<_, _>>()}).to_string()
 }
 
-/// Variables that hold whatever the person's say.
+/// Variables that hold regardless of the user's own.
 fn ours() -> impl Iterator<Item = (String, String)> {
     let pairs = [
         ("API_TIMEOUT_MS", API_TIMEOUT_MS),
-        // A subject that says `@/some/file` would have that file sent, whatever the permissions say.
+        // A subject that contains `@/some/file` would have that file sent, past all permissions.
         ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
-        // What one task noted would be told to the next in the same folder.
+        // What one task noted would be given to the next one in the same directory.
         ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1"),
-        // An agent in the background would be left behind by the end of its turn.
+        // A background agent would be left behind at the end of its turn.
         ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("CLAUDE_CODE_MAX_RETRIES", RETRIES),
@@ -144,7 +150,7 @@ fn ours() -> impl Iterator<Item = (String, String)> {
     pairs.into_iter().map(|(name, value)| (name.to_string(), value.to_string()))
 }
 
-/// A prompt that begins like a command would be taken for one.
+/// Escapes a prompt that begins with a slash, which the client would take for a command.
 fn plain(prompt: String) -> String {
     if prompt.starts_with('/') { format!("\n{prompt}") } else { prompt }
 }

@@ -1,8 +1,9 @@
-//! Claude Code (`claude`): as an agent one process a task, and sessions whose hooks call us.
+//! Claude Code (`claude`): as an agent one process per task, and sessions whose hooks call us.
 //!
-//! [`launch`] says how it is started, [`personal`] sorts the person's own settings, [`stream`] reads what it prints,
-//! [`tools`] knows its tools by name, [`sign_in`] reads who is signed in. As an agent it is never asked to run anything in the
-//! background, and none of its hooks are relied on; [`hooks`] and [`transcript`] are for sessions that people have open.
+//! [`launch`] builds its command line, [`user_settings`] selects from the user's own settings, [`stream`] decodes
+//! what it prints, [`tools`] knows its tools by name, and [`sign_in`] reads who is signed in. As an agent it is never
+//! asked to run anything in the background, and none of its hooks are relied on; [`hooks`] and [`transcript`] are for
+//! sessions that users have open.
 
 mod hooks;
 mod launch;

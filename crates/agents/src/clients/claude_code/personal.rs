@@ -1,7 +1,8 @@
-//! What is taken from the person's own settings of the client: how it signs in, reaches its provider and chooses a model.
+//! Selects what is taken from the user's own settings of the client: how it signs in, reaches its provider and
+//! chooses a model.
 //!
-//! Nothing else is. A permission that they give or a folder that they add would let a fixer out of its copy. The file is
-//! read by whoever calls; here it is only sorted.
+//! Nothing else is taken. A permission or an additional directory in the user's settings would let a fixer out of its
+//! workspace. The caller reads the file; it is only filtered here.
 
 use std::collections::BTreeMap;
 
@@ -22,29 +23,32 @@ const KEPT: &[&str] = &[
     "proxyAuthHelper",
 ];
 
-/// By these its program, and what it keeps, are found before it has read any settings.
+/// Variables by which the program and its files are found before any settings are read.
 const NOT_FROM_SETTINGS: &[&str] = &["CLAUDE_CONFIG_DIR", "HOME", "PATH"];
 
-/// What was taken.
+/// The settings that were taken.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Personal {
-    /// Variables that the client would set for itself. They may be secrets: they belong in an environment, not in a file.
+    /// Variables that the client would set for itself. They may be secrets and therefore belong in an environment,
+    /// never in a file.
     pub env: BTreeMap<String, String>,
     pub settings: Map<String, Value>,
 }
 
 impl Personal {
-    /// From the text of the settings file; what cannot be read says nothing.
+    /// Filters the text of the settings file. A file that cannot be read counts as empty.
     pub fn of(text: &str) -> Personal {
         let Ok(Value::Object(all)) = serde_json::from_str(text) else { return Personal::default() };
         let variables = all.get("env").and_then(Value::as_object);
         let env = variables.into_iter().flatten().filter_map(|(name, value)| {
+            // Numbers and booleans are legal values here and stand for their text.
             let value = match value {
                 Value::String(value) => value.clone(),
                 Value::Number(value) => value.to_string(),
                 Value::Bool(value) => value.to_string(),
                 _ => return None,
             };
+            // A name with `=` or a NUL byte would corrupt the environment of the process.
             let usable = !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
             (usable && !NOT_FROM_SETTINGS.contains(&name.as_str())).then(|| (name.clone(), value))
         });
@@ -53,7 +57,8 @@ impl Personal {
         Personal { env, settings }
     }
 
-    /// The model that the person chose for themselves.
+    /// The model that the user chose for their own sessions. The variable takes precedence over the setting, as in
+    /// the client itself.
     pub fn model(&self) -> Option<&str> {
         let variable = self.env.get("ANTHROPIC_MODEL").map(String::as_str);
         let setting = self.settings.get("model").and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! What `claude auth status` prints: an object.
+//! Reads what `claude auth status` prints: a JSON object.
 
 use serde::Deserialize;
 
@@ -16,8 +16,9 @@ struct ClaudeStatus {
     subscription_type: Option<String>,
 }
 
+/// Parses the sign-in status.
 pub(super) fn read(said: StatusOutput<'_>) -> SignIn {
-    // Whatever is printed around it.
+    // Warnings may be printed before and after the object.
     let object = said
         .stdout
         .find('{')
@@ -29,6 +30,7 @@ pub(super) fn read(said: StatusOutput<'_>) -> SignIn {
     if !status.logged_in {
         return SignIn::Out;
     }
+    // Over another provider (Bedrock, Vertex) no plan pays, even if the user has one.
     let own = status.api_provider.is_empty() || status.api_provider == "firstParty";
     let plan = status.subscription_type.filter(|plan| !plan.is_empty());
     let subscription =

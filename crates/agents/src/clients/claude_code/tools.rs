@@ -1,37 +1,38 @@
 //! The client's tools by name: what reviewers and fixers are offered, and what settings may add.
 //!
-//! The client overlooks a name it does not know; a misspelt one is found here, before anything starts.
+//! The client ignores a name it does not know. A misspelt one is therefore found here, before anything starts.
 
 use tribunal_core::client::{ClientSpec, Job};
 
 pub(super) const READING: &[&str] = &["Read", "Grep", "Glob"];
 pub(super) const WRITING: &[&str] = &["Edit", "Write", "NotebookEdit"];
-/// Read only, too, but not offered unless they are allowed.
+/// Tools that only read, too, but are not offered unless they are allowed.
 const LOOKING_OUT: &[&str] = &["WebFetch", "WebSearch"];
 const OTHERS: &[&str] = &["Bash", "Agent", "Task", "Skill", "LSP", "TodoWrite", "Monitor", "ToolSearch"];
 
-/// Entries that name no tool.
+/// The allow entries that name no tool.
 pub(super) fn unknown(client: &ClientSpec) -> Vec<String> {
     client.allow.iter().filter(|entry| !is_known(entry, client)).cloned().collect()
 }
 
 fn is_known(entry: &str, client: &ClientSpec) -> bool {
     if let Some(rest) = entry.strip_prefix("mcp__") {
-        // No other server is there.
+        // Only the configured servers are started, so that tools of any other server cannot exist.
         let server = rest.split("__").next().unwrap_or_default();
         return client.servers.iter().any(|known| plain(&known.name) == server);
     }
     let named = name(entry);
+    // `Bash(` and `Bash()` are broken rules; an argument needs at least one character.
     let closed = entry.len() == named.len() || (entry.ends_with(')') && entry[named.len()..].len() > 2);
     closed && [READING, WRITING, LOOKING_OUT, OTHERS].iter().any(|names| names.contains(&named))
 }
 
-/// `Bash(git log:*)` is a rule for `Bash`.
+/// The tool of a rule: `Bash(git log:*)` is a rule for `Bash`.
 fn name(entry: &str) -> &str {
     entry.split('(').next().unwrap_or_default()
 }
 
-/// A server's name as it stands in the names of its tools.
+/// A server's name as it occurs in the names of its tools.
 fn plain(server: &str) -> String {
     server
         .chars()
@@ -39,7 +40,7 @@ fn plain(server: &str) -> String {
         .collect()
 }
 
-/// What is offered, and what of it needs no permission beyond that.
+/// The tools that are offered, and the rules that need no further permission.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     pub tools: Vec<String>,
@@ -48,6 +49,7 @@ pub(super) struct Offer {
 
 pub(super) fn offer(client: &ClientSpec, job: Job) -> Offer {
     let mut tools: Vec<String> = READING.iter().map(|tool| (*tool).to_string()).collect();
+    // Bypassing checks is only ever for fixers; a reviewer with a shell could write.
     let bypass = client.bypass && job == Job::Fix;
     if job == Job::Fix {
         tools.extend(WRITING.iter().map(|tool| (*tool).to_string()));
@@ -55,7 +57,7 @@ pub(super) fn offer(client: &ClientSpec, job: Job) -> Offer {
     if bypass {
         tools.push("Bash".to_string());
     }
-    // Where single tools of a server were named, the others were left out.
+    // If settings name single tools of a server, the other tools are meant to stay forbidden.
     let mut allowed: Vec<String> = client
         .servers
         .iter()
@@ -65,7 +67,7 @@ pub(super) fn offer(client: &ClientSpec, job: Job) -> Offer {
         .collect();
     for entry in &client.allow {
         let named = name(entry);
-        // Nothing that is set makes a reviewer write.
+        // No setting can make a reviewer write.
         let reads = READING.contains(&named) || LOOKING_OUT.contains(&named) || named.starts_with("mcp__");
         if job == Job::Review && !reads {
             continue;

@@ -1,4 +1,4 @@
-//! Its hooks: they have Claude Code's form, in a file of their own.
+//! The hooks of Codex: Claude Code's form, in a file of their own.
 
 use crate::{
     clients::hooks::{ClientHooks, Home, PATIENCE, ToolKind, command_group},
@@ -8,7 +8,8 @@ use crate::{
 
 use super::transcript;
 
-/// It cuts the last hook of a session down to so many seconds, and says so each time if more is written.
+/// The client limits the last hook of a session to this many seconds, and prints a warning each time if more is
+/// configured.
 const PATIENCE_AT_THE_END: u32 = 3;
 
 #[derive(Debug)]

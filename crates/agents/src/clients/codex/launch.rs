@@ -1,4 +1,5 @@
-//! How the client is started. Every flag here was tried with the real program; `docs/agents.md` says what each is for.
+//! Builds the command line of the client. Every flag was tried with the real program; `docs/agents.md` says what each
+//! one is for.
 
 use std::ffi::OsString;
 
@@ -21,6 +22,7 @@ pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, a
     let schema = order.beside.join(SCHEMA_FILE);
     let mut args = Args::default();
     args.add(&["exec"]);
+    // Resuming and forking are subcommands of `exec`, so that they come before all flags.
     match order.talk {
         Talk::New => {}
         Talk::GoOn(_) => args.add(&["resume"]),
@@ -41,25 +43,27 @@ pub(super) fn launch(agent: &AgentSpec, client: &ClientSpec, order: Order<'_>, a
     args.set("check_for_update_on_startup", &json!(false));
     args.set("analytics.enabled", &json!(false));
     args.set("web_search", &json!("disabled"));
-    // Without a connection it would try for ever; agents of its own would outlive their turn; and what the person's account
-    // is connected with is no part of a task.
+    // Without a connection the client would retry forever, agents of its own would outlive their turn, and services
+    // that are connected to the user's account are no part of a task.
     for feature in ["unbounded_connection_retries", "multi_agent", "apps", "plugins"] {
         args.set(&format!("features.{feature}"), &json!(false));
     }
-    // Before ours: it sets all servers at once.
+    // This comes before our own servers, because it sets the whole table at once.
     if client.inherit != Inherit::Nothing {
         leave_out(&mut args, client, &servers::servers_in(at.client_settings(ID)));
     }
     client.servers.iter().for_each(|server| add_server(&mut args, server));
+    // The session id is a positional argument and has to come behind all flags.
     if let Some(session) = order.talk.session() {
         args.add(&[&session.id]);
     }
-    // The prompt comes by standard input.
+    // `-` makes it read the prompt from standard input.
     args.add(&["-"]);
     let form = schema::of(order.wanted, Form::Strict).to_string();
     Launch { args: args.0, input: order.prompt, files: vec![(schema, form)], ..Launch::default() }
 }
 
+/// The arguments of a launch.
 #[derive(Default)]
 struct Args(Vec<OsString>);
 
@@ -68,13 +72,13 @@ impl Args {
         self.0.extend(words.iter().map(OsString::from));
     }
 
-    /// One of its settings, for this run. What JSON calls a text, a number or a list of these, TOML calls the same.
+    /// Overrides a setting for this run. Texts, numbers and lists of them are written the same in JSON and in TOML.
     fn set(&mut self, name: &str, value: &Value) {
         self.add(&["-c", &format!("{name}={value}")]);
     }
 }
 
-/// `resume` and `fork` have no flag for it.
+/// Adds the sandbox as settings: `resume` and `fork` have no flag for it.
 fn sandbox(args: &mut Args, client: &ClientSpec, job: Job) {
     if client.bypass && job == Job::Fix {
         args.add(&["--dangerously-bypass-approvals-and-sandbox"]);
@@ -85,7 +89,7 @@ fn sandbox(args: &mut Args, client: &ClientSpec, job: Job) {
         Job::Review => args.set("sandbox_mode", &json!("read-only")),
         Job::Fix => {
             args.set("sandbox_mode", &json!("workspace-write"));
-            // Whatever else the person lets it write.
+            // These override everything else that the user lets the client write.
             args.set("sandbox_workspace_write.writable_roots", &json!([]));
             args.set("sandbox_workspace_write.network_access", &json!(false));
             args.set("sandbox_workspace_write.exclude_slash_tmp", &json!(true));
@@ -94,8 +98,8 @@ fn sandbox(args: &mut Args, client: &ClientSpec, job: Job) {
     }
 }
 
-/// What its commands see of its environment: a reviewer's need no more than to be found, a fixer's build and test, and
-/// neither needs a name with KEY, SECRET or TOKEN in it.
+/// Adds what commands of the client see of its environment. A reviewer's commands only need to be found, a fixer's
+/// build and test, and neither needs a variable with KEY, SECRET or TOKEN in its name.
 fn shell(args: &mut Args, job: Job) {
     let inherit = match job {
         Job::Review => "core",
@@ -105,21 +109,24 @@ fn shell(args: &mut Args, job: Job) {
     args.set("shell_environment_policy.ignore_default_excludes", &json!(false));
 }
 
+/// Adds what is inherited from the user's and the project's configuration.
 fn inherited(args: &mut Args, inherit: Inherit) {
-    // A rule that allows a command has it run outside of the sandbox.
+    // A rule that allows a command would have it run outside of the sandbox.
     args.add(&["--ignore-rules"]);
     if inherit == Inherit::Nothing {
         args.add(&["--ignore-user-config"]);
     }
+    // The project's instructions for agents are only read if they are wanted.
     if inherit != Inherit::Project {
         args.set("project_doc_max_bytes", &json!(0));
     }
-    // Hooks of either kind.
+    // This switches off hooks of both kinds.
     args.set("notify", &json!([]));
     args.set("features.hooks", &json!(false));
 }
 
-/// The person's own servers, unless one is to be used under the same name. To name one that is not there would be an error.
+/// Disables the user's own servers, unless a configured one has the same name. To name a server that does not exist
+/// would be an error.
 fn leave_out(args: &mut Args, client: &ClientSpec, theirs: &[String]) {
     let ours = |name: &String| client.servers.iter().any(|server| plain(&server.name) == *name);
     let off: Vec<String> = theirs
@@ -128,12 +135,12 @@ fn leave_out(args: &mut Args, client: &ClientSpec, theirs: &[String]) {
         .map(|name| format!("{}={{enabled=false}}", json!(name)))
         .collect();
     if !off.is_empty() {
-        // In one piece: its flag takes every dot in a name for the end of it.
+        // All servers are set in one value, because the flag takes every dot in a name for a separator.
         args.add(&["-c", &format!("mcp_servers={{{}}}", off.join(","))]);
     }
 }
 
-/// A name as it can stand in a setting's.
+/// A server's name as it can occur in the name of a setting.
 fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }).collect()
 }
@@ -143,6 +150,6 @@ fn add_server(args: &mut Args, server: &Server) {
     let command = server.argv.first().map(String::as_str).unwrap_or_default();
     args.set(&format!("mcp_servers.{name}.command"), &json!(command));
     args.set(&format!("mcp_servers.{name}.args"), &json!(server.argv.get(1..).unwrap_or_default()));
-    // There is nobody to ask; who sets a server wants it used.
+    // No user can be asked for approval, and a configured server is meant to be used.
     args.set(&format!("mcp_servers.{name}.default_tools_approval_mode"), &json!("approve"));
 }

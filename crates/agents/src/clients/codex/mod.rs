@@ -1,8 +1,8 @@
-//! Codex (`codex`): as an agent `codex exec`, one process a task, and sessions whose hooks call us.
+//! Codex (`codex`): as an agent `codex exec`, one process per task, and sessions whose hooks call us.
 //!
-//! [`launch`] says how it is started, [`stream`] reads what it prints, [`servers`] finds what the person set up for it,
-//! [`sign_in`] reads who is signed in. What it may write as an agent is its own sandbox's business; it has no list of tools.
-//! [`hooks`] and [`transcript`] are for sessions that people have open.
+//! [`launch`] builds its command line, [`stream`] decodes what it prints, [`mcp_servers`] finds the servers that the
+//! user configured, and [`sign_in`] reads who is signed in. What it may write as an agent is enforced by its own
+//! sandbox; it has no list of tools. [`hooks`] and [`transcript`] are for sessions that users have open.
 
 mod hooks;
 mod launch;
@@ -105,7 +105,7 @@ impl AgentDriver for Codex {
         sign_in::read(said)
     }
 
-    /// It has a sandbox and no list of tools.
+    /// It has a sandbox and no list of tools, so that every allowed name is unknown.
     fn unknown_tools(&self, client: &ClientSpec) -> Vec<String> {
         client.allow.clone()
     }

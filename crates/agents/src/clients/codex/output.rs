@@ -1,4 +1,4 @@
-//! What it prints, for whoever weighs free text: items.
+//! The output of Codex for the analysis of free text: items.
 
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ pub(super) const FORMAT: OutputFormat = OutputFormat {
 
 fn read(spoken: &mut Spoken, line: &Value) {
     spoken.session(line);
+    // Items are also reported when they start and while they change; only the completed one is final.
     let Some(item) = line.get("item").filter(|_| text(line, "type") == "item.completed") else { return };
     match text(item, "type") {
         "agent_message" => spoken.say(text(item, "text")),

@@ -1,10 +1,12 @@
-//! Whether the client's own settings name another provider: it is signed in to that one by other means, and does not say so.
+//! Whether the client's own settings name another provider: the client is then signed in by other means and does not
+//! report it.
 
-/// The one it has without being told.
+/// The provider without any configuration.
 const OWN: &str = "openai";
 
+/// Whether the settings name a provider other than the default one.
 pub(super) fn named_in(settings: &str) -> bool {
-    // Only what stands before the first table is about the client itself.
+    // Only what comes before the first table is about the client itself.
     let top = settings.lines().map(str::trim).take_while(|line| !line.starts_with('['));
     let said = top.filter_map(|line| line.strip_prefix("model_provider")?.trim_start().strip_prefix('='));
     let mut names = said.map(|value| value.trim().trim_matches('"')).filter(|name| !name.is_empty());

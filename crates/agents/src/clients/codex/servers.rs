@@ -1,10 +1,10 @@
-//! The names of MCP servers in the client's own settings file.
+//! Finds the names of MCP servers in the client's own settings file.
 //!
-//! Only names are looked for, line by line; the file is not otherwise understood, and never changed.
+//! Only names are looked for, line by line. The file is not parsed otherwise, and never changed.
 
 const TABLE: &str = "mcp_servers";
 
-/// Every name of which the text has a table or a key.
+/// Every server name for which the text has a table or a key.
 pub(super) fn servers_in(settings: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut inside = false;
@@ -13,7 +13,8 @@ pub(super) fn servers_in(settings: &str) -> Vec<String> {
         if let Some(header) = header {
             inside = header.trim_end_matches(']').trim() == TABLE;
         }
-        // `[mcp_servers.NAME]`, `[mcp_servers.NAME.env]`, `mcp_servers.NAME.command = …`, or `NAME = {…}` in `[mcp_servers]`.
+        // A name occurs as `[mcp_servers.NAME]`, `[mcp_servers.NAME.env]`, `mcp_servers.NAME.command = …`, or as
+        // `NAME = {…}` in `[mcp_servers]`.
         let path = match header {
             Some(header) => {
                 header.strip_prefix(TABLE).map(str::trim_start).and_then(|rest| rest.strip_prefix('.'))
@@ -35,11 +36,12 @@ fn first_key(path: &str) -> Option<String> {
     let path = path.trim_start();
     if let Some(quote) = path.chars().next().filter(|c| matches!(c, '"' | '\'')) {
         let rest = &path[1..];
-        // A name with escapes in it is nobody's.
+        // A name with escapes is not decoded; such a server cannot be disabled by name.
         return rest.find(quote).map(|end| rest[..end].to_string()).filter(|name| !name.contains('\\'));
     }
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let end = path.find(|c| !bare(c)).unwrap_or(path.len());
+    // A word that is not followed by a delimiter is no key, but part of a value that spans several lines.
     let closed = path[end..].trim_start().starts_with(['.', ']', '=']);
     (end > 0 && closed).then(|| path[..end].to_string())
 }

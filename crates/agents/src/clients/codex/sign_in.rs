@@ -1,8 +1,10 @@
-//! What `codex login status` prints: words, on standard error.
+//! Reads what `codex login status` prints: text, on standard error.
 
 use crate::clients::status::{SignIn, StatusOutput};
 
+/// Parses the sign-in status.
 pub(super) fn read(said: StatusOutput<'_>) -> SignIn {
+    // Warnings may come first, so that every line is tried.
     let mut lines = said.stderr.lines().chain(said.stdout.lines()).map(str::trim);
     lines
         .find_map(|line| {

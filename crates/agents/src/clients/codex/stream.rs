@@ -1,7 +1,8 @@
-//! What the client prints: one JSON object a line, to the end.
+//! Decodes what the client prints: one JSON object per line.
 //!
-//! Errors are words only, without a status of their own. An item of the type `error` is a warning, and a line of the type
-//! `error` that says it reconnects is none either. What a model answered is never searched for errors.
+//! Errors are messages only, without an HTTP status of their own. An item of the type `error` is a warning, and a
+//! line of the type `error` that announces a reconnection is no failure either. What a model answered is never
+//! searched for errors.
 
 use serde_json::Value;
 use tribunal_core::{
@@ -22,17 +23,18 @@ use crate::{
 
 const RECONNECTING: &str = "Reconnecting...";
 
+/// What was seen in the stream so far.
 #[derive(Debug, Default)]
 struct Seen {
     session: Option<String>,
-    /// The last thing the agent said.
+    /// The last message of the agent.
     answer: String,
     counted: Option<Usage>,
-    /// How the turn ended: with nothing, or with what went wrong.
+    /// How the turn ended: successfully, or with an error message.
     end: Option<Option<String>>,
-    /// The last error that ended nothing yet.
+    /// The last error that has not ended the turn yet.
     error: Option<String>,
-    /// What it tries again for, as long as nothing came after it.
+    /// The error for which it retries, as long as nothing came after it.
     trying: Option<String>,
     denied: Vec<String>,
     active: bool,
@@ -41,10 +43,12 @@ struct Seen {
 pub(super) fn decode(client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
     let mut seen = Seen::default();
     objects(finished.stdout).for_each(|line| seen.take(&line));
+    // A run without counts used nothing that is known; its session keeps its sum.
     let before = finished.talk.session().map(|session| session.total).unwrap_or_default();
     let (usage, total) =
         seen.counted.map_or((Usage::default(), before), |counted| since(counted, finished.talk));
     let mut fault = seen.fault(finished);
+    // An empty answer is valid, unless the agent was denied what it needed for a real one.
     if fault.is_none() && seen.end.is_some() && seen.answer.trim().is_empty() && !seen.denied.is_empty() {
         let denied = seen.denied.join(", ");
         fault = Some(Fault::new(
@@ -52,6 +56,7 @@ pub(super) fn decode(client: &ClientSpec, finished: &Finished<'_>) -> Decoded {
             format!("gave no answer, and was denied {}", cut(&denied, 200)),
         ));
     }
+    // A session that the client did not persist cannot be resumed.
     let kept = seen.session.filter(|_| !client.fresh);
     Decoded {
         usage,
@@ -72,6 +77,7 @@ impl Seen {
         match text(line, "type") {
             "item.completed" => self.item(line.get("item").unwrap_or(&Value::Null)),
             "item.started" => self.works(),
+            // A completed turn proves work even if no item was reported.
             "turn.completed" => {
                 self.counted = line.get("usage").map(usage);
                 self.end = Some(None);
@@ -91,7 +97,7 @@ impl Seen {
 
     fn item(&mut self, item: &Value) {
         match text(item, "type") {
-            // Only a warning.
+            // An item of this type is only a warning.
             "error" => return,
             "agent_message" if !text(item, "text").trim().is_empty() => {
                 self.answer = text(item, "text").to_string()
@@ -104,7 +110,7 @@ impl Seen {
         }
     }
 
-    /// The model answers: whatever it was that it tried again for is over.
+    /// Records that the model answers, so that earlier errors and retries are over.
     fn works(&mut self) {
         self.active = true;
         self.trying = None;
@@ -115,6 +121,7 @@ impl Seen {
         match (&self.end, &self.error) {
             (Some(None), _) => None,
             (Some(Some(message)), _) => Some(failure(message, finished)),
+            // An error line without a failed turn counts only if the process failed, too.
             (None, Some(message)) if finished.code.is_some_and(|code| code != 0) => {
                 Some(failure(message, finished))
             }
@@ -123,9 +130,10 @@ impl Seen {
     }
 }
 
+/// The fault that an error message describes.
 fn failure(message: &str, finished: &Finished<'_>) -> Fault {
     let (said, rejected) = unpack(message);
-    // The provider's own body has more words in it than the sentence for people.
+    // The provider's JSON contains more recognizable phrases than the sentence for the user.
     let kind = classify(message, None, finished.clock).or(rejected).unwrap_or(match finished.code {
         Some(code) if code != 0 => FaultKind::Exited { code },
         _ => FaultKind::Malformed,
@@ -134,12 +142,13 @@ fn failure(message: &str, finished: &Finished<'_>) -> Fault {
     Fault::new(kind, detail)
 }
 
+/// The fault for which the client was retrying.
 fn trying(why: &str, clock: &Clock) -> Fault {
     let kind = classify(why, None, clock).unwrap_or(FaultKind::Connection);
     Fault::new(kind, format!("tried again and again: {}", short(why)))
 }
 
-/// A refused request is passed on as the provider's JSON.
+/// Unpacks a rejected request, which is passed on as the provider's JSON.
 fn unpack(message: &str) -> (String, Option<FaultKind>) {
     let body: Option<Value> = serde_json::from_str(message).ok();
     match body.as_ref().and_then(|body| body.get("error")) {
@@ -151,14 +160,14 @@ fn unpack(message: &str) -> (String, Option<FaultKind>) {
     }
 }
 
-/// `Reconnecting... 1/5 (why)`.
+/// The reason in `Reconnecting... 1/5 (reason)`.
 fn retrying(line: &Value) -> Option<&str> {
     let rest = text(line, "message").strip_prefix(RECONNECTING)?;
     let why = rest.split_once('(').map_or(rest, |(_, why)| why.trim_end().trim_end_matches(')'));
     Some(why.trim())
 }
 
-/// What it was not let do. A command that the sandbox stops is not told here: the model alone sees that.
+/// What the client was denied. A command that the sandbox stops is not reported here; only the model sees that.
 fn denied(item: &Value) -> Option<String> {
     match text(item, "type") {
         "mcp_tool_call" => {
@@ -171,7 +180,7 @@ fn denied(item: &Value) -> Option<String> {
     }
 }
 
-/// The tokens it calls input include those from the cache.
+/// Parses the usage. The client counts cached tokens as input, too.
 fn usage(usage: &Value) -> Usage {
     let cached_tokens = count(usage, "cached_input_tokens");
     Usage {
@@ -182,14 +191,14 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// Without the shell around it.
+/// The command without the shell around it, in one line.
 fn command(item: &Value) -> String {
     let line = text(item, "command");
     let inner = line.split_once(" -lc ").map_or(line, |(_, inner)| inner.trim_matches(['\'', '"']));
     cut(inner.lines().next().unwrap_or_default(), 120)
 }
 
-/// What one line tells while it works.
+/// The events of one line.
 pub(super) fn events(line: &str) -> Vec<AgentEvent> {
     let Some(line) = objects(line).next() else { return Vec::new() };
     let item = line.get("item").unwrap_or(&Value::Null);

@@ -1,4 +1,4 @@
-//! How it writes a session down: one line for each item; a message is whole, and a call of a tool stands for itself.
+//! The transcripts of Codex: one line for each item. A message is complete, and a tool call is an item of its own.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,12 @@ use crate::hook::transcript::line::{Line, Message, Said, TranscriptFormat};
 pub(super) const FORMAT: TranscriptFormat =
     TranscriptFormat { model: &["\"assistant\"", "_call\""], tools: "_call_output\"", read };
 
-/// What it puts before the reason of a refusal.
+/// What the client puts before the reason of a refusal.
 const HOOK_PROMPT: &str = "<hook_prompt";
 
+/// Classifies a line by the type and role of its item.
 fn read(line: Line<'_>) -> Said {
+    // Other lines repeat items as events or hold bookkeeping.
     if line.kind.as_deref() != Some("response_item") {
         return Said::Nothing;
     }
@@ -23,11 +25,12 @@ fn read(line: Line<'_>) -> Said {
             let first = content.texts.first().map(Cow::as_ref).unwrap_or_default();
             match first {
                 refusal if refusal.starts_with(HOOK_PROMPT) => Said::Refusal(refusal.to_owned()),
-                // What the client tells about the surroundings.
+                // Notices of the client about the environment come as user messages in angle brackets.
                 told if told.starts_with('<') => Said::Nothing,
                 _ => Said::Told,
             }
         }
+        // All kinds of calls end alike: `function_call`, `custom_tool_call`, `local_shell_call`.
         (Some(call), _) if call.ends_with("_call") => {
             Said::Message { id: None, texts: Vec::new(), tool: true }
         }

@@ -1,4 +1,4 @@
-//! Its hooks: a form of its own, in a file that is ours alone.
+//! The hooks of GitHub Copilot CLI: a form of its own, in a file that is ours alone.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ impl ClientHooks for Hooks {
         Some("it runs them in folders that you trust: copilot --trust-folder")
     }
 
-    /// It writes down the arguments as a text of JSON.
+    /// It passes the arguments of a tool as a JSON text.
     fn tool_input(&self, given: Value) -> Value {
         let parsed = given.as_str().and_then(|text| serde_json::from_str(text).ok());
         parsed.unwrap_or(given)

@@ -1,4 +1,5 @@
-//! GitHub Copilot CLI (`copilot`): known by its hooks; it has no driver yet, and what it writes down is not understood.
+//! GitHub Copilot CLI (`copilot`): only its hooks are known. It has no driver yet, and its transcripts are not
+//! understood.
 
 mod hooks;
 

@@ -1,4 +1,4 @@
-//! Cursor Agent (`cursor-agent`): known by its output; it has no driver yet.
+//! Cursor Agent (`cursor-agent`): only its output is known. It has no driver yet.
 
 mod output;
 

@@ -1,4 +1,5 @@
-//! What it prints, for whoever weighs free text: Claude Code's lines, and calls of tools in its own form.
+//! The output of Cursor Agent for the analysis of free text: Claude Code's lines, and tool calls in a form of its
+//! own.
 
 use serde_json::Value;
 
@@ -14,8 +15,9 @@ fn read(spoken: &mut Spoken, line: &Value) {
     }
 }
 
-/// `{"type":"tool_call","tool_call":{"shellToolCall":{"args":{…},"result":{"success":{…}}}}}`.
+/// Reads `{"type":"tool_call","tool_call":{"shellToolCall":{"args":{…},"result":{"success":{…}}}}}`.
 fn read_tool_call(spoken: &mut Spoken, line: &Value) {
+    // The name of the tool is a key of its own, so that all values are looked at.
     let calls = line.get("tool_call").and_then(Value::as_object).into_iter().flat_map(|call| call.values());
     for call in calls {
         let command = call.get("args").map(|args| text(args, "command")).unwrap_or_default();

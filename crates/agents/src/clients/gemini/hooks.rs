@@ -1,4 +1,4 @@
-//! Its hooks: moments and words of its own, in Claude Code's form.
+//! The hooks of Gemini CLI: events and names of its own, in Claude Code's form.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub(super) struct Hooks;
 
 impl ClientHooks for Hooks {
     fn home(&self, _for_all: bool) -> Home {
-        // Measured: hooks of a project's own file did not run.
+        // Measured: hooks in a project's own file did not run.
         Home::Person("~/.gemini/settings.json")
     }
 
@@ -21,7 +21,7 @@ impl ClientHooks for Hooks {
         &[".gemini/settings.json"]
     }
 
-    /// It has no moment at which a sub-agent stops.
+    /// It has no event at which a sub-agent stops.
     fn event_name(&self, event: HookEvent) -> Option<&'static str> {
         match event {
             HookEvent::Stop => Some("AfterAgent"),
@@ -39,7 +39,7 @@ impl ClientHooks for Hooks {
             ("name", Tree::text("tribunal")),
             ("type", Tree::text("command")),
             ("command", Tree::text(command)),
-            // In milliseconds.
+            // This client counts in milliseconds.
             ("timeout", Tree::number(PATIENCE * 1000)),
         ]);
         Tree::map([("matcher", Tree::text("*")), ("hooks", Tree::List(vec![hook]))])

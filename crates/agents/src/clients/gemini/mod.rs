@@ -1,4 +1,4 @@
-//! Gemini CLI (`gemini`): known by its hooks; it has no driver yet, and what it writes down is not understood.
+//! Gemini CLI (`gemini`): only its hooks are known. It has no driver yet, and its transcripts are not understood.
 
 mod hooks;
 

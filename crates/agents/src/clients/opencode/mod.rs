@@ -1,4 +1,4 @@
-//! OpenCode (`opencode`): known by its output; it has no driver yet.
+//! OpenCode (`opencode`): only its output is known. It has no driver yet.
 
 mod output;
 

@@ -1,4 +1,4 @@
-//! The command that a client starts: how it is written, and how ours are told from those of others.
+//! The command that a client starts: how it is written, and how ours is told from others.
 
 use crate::hook::{HookClient, HookEvent};
 
@@ -7,9 +7,9 @@ use crate::hook::{HookClient, HookEvent};
 pub enum Program {
     /// By its name.
     Named,
-    /// By its path, where its name would not find this very program.
+    /// By its path, if its name would find another program or none.
     At(String),
-    /// By its name, if it is there: for files that others get who may not have it.
+    /// By its name, if it is installed: for files that are shared with users who may not have it.
     IfThere,
 }
 
@@ -21,7 +21,7 @@ impl Program {
         match self {
             Program::Named => format!("{NAME} {call}"),
             Program::At(path) => format!("{} {call}", quoted(path)),
-            // Without it nothing is said, and nobody is held.
+            // Without the program the hook is silent, and no session is held.
             Program::IfThere => {
                 format!("command -v {NAME} >/dev/null 2>&1 && exec {NAME} {call} || true")
             }
@@ -29,19 +29,20 @@ impl Program {
     }
 }
 
-/// Whose a command is.
+/// Who wrote a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     Others,
-    /// As it was written by us, though perhaps with another path.
+    /// It is as we write it, possibly with another path.
     Ours(HookEvent),
-    /// It starts our hook, and somebody has changed it.
+    /// It starts our hook, but it was edited.
     Changed,
 }
 
 pub(super) fn whose(command: &str, client: HookClient) -> Whose {
     let calls = |event: &HookEvent| calls(command, *event);
     let Some(event) = HookEvent::ALL.into_iter().find(calls) else { return Whose::Others };
+    // The short form without a client counts as ours, too.
     let full = format!(" hook {} --client {}", event.word(), client.word());
     let short = format!(" hook {}", event.word());
     let word = command.strip_suffix(&full).or_else(|| command.strip_suffix(&short));
@@ -51,11 +52,12 @@ pub(super) fn whose(command: &str, client: HookClient) -> Whose {
     }
 }
 
-/// Whether `… tribunal hook EVENT …` stands in a command, whatever the path. A program of another name is ours if it is told
-/// whose hook it is.
+/// Whether a command contains `… tribunal hook EVENT …` with any path. A program of another name is ours if it is
+/// told the client.
 fn calls(command: &str, event: HookEvent) -> bool {
     let call = format!(" hook {}", event.word());
     command.match_indices(&call).any(|(at, _)| {
+        // `hook stop` must not be found in `hook stopwatch` or `hook stop-all`.
         let ends = |rest: &&str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
         let (before, behind) = (command.get(..at), command.get(at + call.len()..).filter(ends));
         let is_told = |behind: &str| behind.starts_with(" --client ");
@@ -63,17 +65,18 @@ fn calls(command: &str, event: HookEvent) -> bool {
     })
 }
 
-/// `tribunal`, `/a path/tribunal'`, `"…/tribunal-1.2"`.
+/// Whether a text ends with our name: `tribunal`, `/a path/tribunal'`, `"…/tribunal-1.2"`.
 fn ends_in_our_name(before: &str) -> bool {
     let word = before.trim_end().trim_end_matches(['\'', '"']);
     let name = word.rsplit(['/', ' ', '\t', '\'', '"', '(', ';', '&', '|', '=']).next().unwrap_or_default();
     name == NAME || name.strip_prefix(NAME).is_some_and(|rest| rest.starts_with(['-', '.']))
 }
 
-/// What the shell takes for one word and nothing else.
+/// Whether the shell takes this for exactly one word.
 fn is_one_word(word: &str) -> bool {
     let plain = |word: &str| !word.is_empty() && word.chars().all(is_plain);
     let inside = word.strip_prefix('\'').and_then(|word| word.strip_suffix('\''));
+    // Inside single quotes only the quote itself is special, and `'\''` is how we write it.
     plain(word) || inside.is_some_and(|inside| !inside.replace("'\\''", "").contains('\''))
 }
 

@@ -62,7 +62,7 @@ fn what_is_there_is_left_and_another_path_is_brought_up_to_date() {
     let first = installed(None).text;
     let again = installed(Some(&first));
     assert_eq!((again.text.as_str(), again.added.len(), again.updated.len()), (first.as_str(), 0, 0));
-    // A person may wait longer, and may have moved it into another group.
+    // The user may set a longer timeout, and may move the hook into another group.
     let patient = first.replacen("\"timeout\": 10", "\"timeout\": 60", 1);
     assert_eq!(installed(Some(&patient)).text, patient);
 

@@ -1,31 +1,32 @@
-//! The lines of a file from the last to the first, of which no more is read than was asked for.
+//! Reads the lines of a file from the last to the first, without reading more than was asked for.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 use memchr::memrchr;
 
-/// In bytes.
+/// Sizes of reading, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
-    /// So much is read at once, and more only where a line is longer.
+    /// The size of one read. More is read at once only where a line is longer.
     pub(super) chunk: usize,
-    /// A line that is longer than this is passed over.
+    /// Lines that are longer than this are skipped.
     pub(super) longest: usize,
 }
 
+/// An iterator over the lines of a file, backwards.
 pub(super) struct Backwards<'f, F> {
     file: &'f mut F,
     /// Where in the file the buffer begins.
     start: u64,
-    /// So many bytes may still be read.
+    /// How many bytes may still be read.
     left: u64,
     sizes: Sizes,
     buffer: Vec<u8>,
-    /// What lies behind it in the buffer was given out.
+    /// The end of the part of the buffer that was not returned yet.
     end: usize,
-    /// No end of a line stands between here and `end`.
+    /// There is no line end between here and the end of that part.
     searched: usize,
-    /// What is in the buffer belongs to a line that is too long.
+    /// The buffer holds a part of a line that is too long.
     is_too_long: bool,
     is_over: bool,
 }
@@ -46,11 +47,12 @@ impl<'f, F: Read + Seek> Backwards<'f, F> {
         })
     }
 
-    /// Without its end. A line whose beginning was not reached is none.
+    /// The previous line, without its line end. A line whose beginning was not reached is not returned.
     pub(super) fn previous(&mut self) -> io::Result<Option<&[u8]>> {
         while !self.is_over {
             let unsearched = self.buffer.get(..self.searched).unwrap_or_default();
             let newline = memrchr(b'\n', unsearched);
+            // The line begins before the buffer. Its part that was read is kept, unless the line is too long already.
             if newline.is_none() && self.start > 0 {
                 self.is_too_long |= self.end > self.sizes.longest;
                 if self.is_too_long {
@@ -60,6 +62,7 @@ impl<'f, F: Read + Seek> Backwards<'f, F> {
                 continue;
             }
             let line = newline.map_or(0, |newline| newline + 1)..self.end;
+            // The mark is only for this line and has to be reset.
             let is_too_long = std::mem::take(&mut self.is_too_long) || line.len() > self.sizes.longest;
             self.is_over = newline.is_none();
             self.end = newline.unwrap_or_default();
@@ -71,10 +74,12 @@ impl<'f, F: Read + Seek> Backwards<'f, F> {
         Ok(None)
     }
 
-    /// Reads what stands before the buffer: as much as is in it already, so that a long line is not moved again and again.
+    /// Reads the part before the buffer. It reads as much as is already buffered, so that a long line is not moved
+    /// again and again.
     fn grow(&mut self) -> io::Result<bool> {
         let most = usize::try_from(self.start.min(self.left)).unwrap_or(usize::MAX);
         let size = most.min(self.sizes.chunk.max(self.end));
+        // The buffer only ever grows; its old content moves up to make room at the front.
         if self.buffer.len() < self.end + size {
             self.buffer.resize(self.end + size, 0);
         }
@@ -85,6 +90,7 @@ impl<'f, F: Read + Seek> Backwards<'f, F> {
         self.file.read_exact(self.buffer.get_mut(..size).unwrap_or_default())?;
         self.end += size;
         self.searched = size;
+        // Nothing was read: either the file or the limit is exhausted.
         Ok(size > 0)
     }
 }

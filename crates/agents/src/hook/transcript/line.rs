@@ -1,7 +1,8 @@
-//! One line of a session: a part of an answer, a refusal, what a person said, or nothing that matters here.
+//! Classifies one line of a transcript: a part of an answer, a refusal, input of the user, or irrelevant.
 //!
-//! Most lines are none of these, and some are very long; so the bytes are looked through before anything is read as JSON. A
-//! word in its quotation marks is a word of the line itself: in a quoted text the marks are escaped.
+//! Most lines are irrelevant, and some are very long. The bytes are therefore searched for marks before anything is
+//! parsed as JSON. A mark in quotation marks can only belong to the line itself: inside a quoted text, the quotation
+//! marks are escaped.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,35 +11,36 @@ use serde::de::{MapAccess, SeqAccess};
 
 use super::super::soft::{Take, give, give_item, mended, read, skip};
 
+/// What a line of a transcript means.
 pub enum Said {
     Nothing,
-    /// A part of what the model said, in the session itself.
+    /// A part of what the model said in the session itself.
     Message {
         id: Option<String>,
         texts: Vec<String>,
         tool: bool,
     },
-    /// A stop was refused with these words.
+    /// A stop was refused with this text.
     Refusal(String),
-    /// A person said something.
+    /// The user gave input.
     Told,
 }
 
-/// Whose words are looked for.
+/// Whose lines are looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum About {
     All,
-    /// A person's and those of refusals, not the model's.
+    /// Lines of the user and refusals, not the model's.
     People,
 }
 
-/// How a client writes a session down.
+/// The format of a client's transcripts.
 pub struct TranscriptFormat {
-    /// What lines have in which the model speaks or uses a tool,
+    /// Marks of lines in which the model speaks or uses a tool.
     pub(crate) model: &'static [&'static str],
-    /// and those in which it is told something by a tool.
+    /// The mark of lines with the result of a tool.
     pub(crate) tools: &'static str,
-    /// Understands a line that has been read.
+    /// Classifies a line that was parsed.
     pub(crate) read: fn(Line<'_>) -> Said,
 }
 
@@ -48,14 +50,14 @@ impl fmt::Debug for TranscriptFormat {
     }
 }
 
-/// Knows which lines are worth reading.
+/// Decides which lines are worth parsing.
 pub(super) struct Filter {
     format: &'static TranscriptFormat,
-    /// What lines have in which the model speaks or uses a tool,
+    /// Finds lines in which the model speaks or uses a tool.
     model: Vec<Finder<'static>>,
-    /// in which it is told something,
+    /// Finds lines with input for the model.
     people: Finder<'static>,
-    /// and in which it is told by a tool.
+    /// Finds lines with the result of a tool.
     tools: Finder<'static>,
 }
 
@@ -65,17 +67,20 @@ impl Filter {
         Filter { format, model, people: Finder::new("\"user\""), tools: Finder::new(format.tools) }
     }
 
+    /// Classifies a line, if it is worth parsing.
     pub(super) fn said(&self, line: &[u8], about: About) -> Said {
         let has = |finder: &Finder<'_>| finder.find(line).is_some();
+        // Results of tools also have the role `user`, and they are the longest lines of all.
         let may_be_told = has(&self.people) && !has(&self.tools);
         if !may_be_told && (about == About::People || !self.model.iter().any(has)) {
             return Said::Nothing;
         }
         let text = String::from_utf8_lossy(line);
+        // The repair is rarely needed and only tried if the line is not valid as it is.
         self.read(&text).or_else(|| self.read(&mended(&text)?)).unwrap_or(Said::Nothing)
     }
 
-    /// None: it is not JSON, such as the half of a line.
+    /// Parses a line; `None` if it is not JSON, for example half of a line.
     fn read(&self, text: &str) -> Option<Said> {
         let mut line = Line::default();
         read(text, &mut line).ok()?;
@@ -83,11 +88,11 @@ impl Filter {
     }
 }
 
-/// One line, as far as any client's matters.
+/// The fields of a line that matter for any client.
 #[derive(Default)]
 pub struct Line<'a> {
     pub(crate) kind: Option<Cow<'a, str>>,
-    /// As older files have it, instead of a kind.
+    /// The role, which older files have instead of a type.
     pub(crate) role: Option<Cow<'a, str>>,
     pub(crate) is_sidechain: bool,
     pub(crate) is_meta: bool,
@@ -109,7 +114,7 @@ pub(crate) struct Message<'a> {
 pub(crate) struct Content<'a> {
     pub(crate) texts: Vec<Cow<'a, str>>,
     pub(crate) uses_tool: bool,
-    /// What a tool answered.
+    /// Whether the content is the result of a tool.
     pub(crate) is_result: bool,
 }
 
@@ -160,6 +165,7 @@ impl<'de> Take<'de> for Content<'de> {
 
     fn item<S: SeqAccess<'de>>(&mut self, seq: &mut S) -> Result<bool, S::Error> {
         let mut block = Block::default();
+        // The item is consumed in any case; only its type decides whether it matters.
         let was_there = give_item(seq, &mut block)?;
         match block.kind.as_deref() {
             Some("text" | "output_text" | "input_text") => self.texts.extend(block.text),

@@ -1,4 +1,4 @@
-//! What is read backwards is what a person would read forwards.
+//! Reading a transcript backwards gives the same result as reading it forwards.
 
 use std::fs::File;
 use std::io::{Cursor, SeekFrom, Write as _};
@@ -17,7 +17,7 @@ fn tail(client: &str, text: &str) -> Tail {
     read_back(hook_client(client), &mut Cursor::new(text), ALL).unwrap()
 }
 
-/// A line of Claude Code for one part of a message.
+/// A line of Claude Code with one part of a message.
 fn part(id: &str, block: &Value) -> Value {
     let message = json!({"id": id, "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [block]});
     json!({"parentUuid": "p", "isSidechain": false, "message": message, "apiBlockIndex": 0, "type": "assistant", "uuid": "u"})
@@ -212,7 +212,7 @@ fn tools_since_the_last_refusal_of_claude_code() {
     assert_eq!(tail.refusal.as_deref(), Some("Stop hook feedback:\n[hook.sh]: r"));
 }
 
-/// The shapes are those of Codex 0.166.
+/// An item in the form of Codex 0.166.
 fn item(payload: &Value) -> Value {
     json!({"timestamp": "t", "ordinal": 1, "type": "response_item", "payload": payload, "metadata": {}})
 }
@@ -268,7 +268,7 @@ fn nothing_is_claimed_of_clients_whose_sessions_are_not_understood() {
     }
 }
 
-/// Counts what is read.
+/// A file that counts the bytes that are read.
 struct Counting<F> {
     file: F,
     read: u64,
@@ -288,7 +288,7 @@ impl<F: Seek> Seek for Counting<F> {
     }
 }
 
-/// A file of a gigabyte without weight, and this at its end.
+/// A sparse file of a gigabyte that ends with this text.
 fn gigabyte(end: &str) -> Counting<File> {
     let mut file = tempfile::tempfile().unwrap();
     file.set_len(1 << 30).unwrap();
@@ -305,7 +305,7 @@ fn a_gigabyte_costs_what_a_page_costs() {
     let go = user(&json!("go"));
     let cases = [
         ("a page", lines(&[go.clone(), said("1", "a")]), SIZES.chunk as u64),
-        // The line, the doubled reading that it took, and nothing more.
+        // The line, at most as much again because reads double, and nothing more.
         ("a long line", lines(&[go.clone(), long]), 3 << 20),
         ("a line that is too long", lines(&[go, said("1", "a"), too_long]), 6 << 20),
         ("nobody said anything", format!("\n{}", lines(&[said("1", "a")])), MOST),
@@ -336,7 +336,7 @@ fn a_line_that_begins_too_early_is_not_there() {
     assert_eq!(read(last + 1).as_deref(), Some("b"));
 }
 
-/// The same, forwards and with everything in memory.
+/// Reads the same forwards, with everything in memory.
 fn oracle(text: &str) -> Tail {
     let mut tail = Tail::default();
     let (mut last, mut parts): (Option<Value>, Vec<String>) = (None, Vec::new());
@@ -405,7 +405,7 @@ fn any_line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Also where a piece that is read ends within a line or a character, and where not everything may be read.
+    /// Also covers reads that end within a line or a character, and limits on how much is read.
     #[test]
     fn backwards_is_forwards(
         lines in prop::collection::vec(any_line(), 0..12),
@@ -419,7 +419,8 @@ proptest! {
         let at_most = at_most.unwrap_or(usize::MAX);
         let seen: String = match text.len().checked_sub(at_most) {
             None | Some(0) => text.clone(),
-            // The line in which it begins is not there, and half a character is in no other.
+            // The line in which the limit falls is ignored, and so is half a character, which can be in no other
+            // line.
             Some(start) => {
                 let bytes = &text.as_bytes()[start..];
                 let first = bytes.iter().position(|byte| *byte == b'\n');

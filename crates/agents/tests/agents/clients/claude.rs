@@ -1,4 +1,4 @@
-//! Claude Code.
+//! Decoding the output of Claude Code, and launching it.
 
 use serde_json::{Value, json};
 use tribunal_agents::driver::{AgentEvent, Decoded, Talk};
@@ -147,9 +147,9 @@ fn what_a_plan_paid_for_is_only_notional() {
     };
     assert!(notional(&plan));
     assert!(!notional(&fixture("claude", "plain")));
-    // Beyond a plan's limits it is paid by the token.
+    // Usage beyond the limits of a plan is paid by the token.
     assert!(!notional(&plan.replace(r#""isUsingOverage":false"#, r#""isUsingOverage":true"#)));
-    // A token for a gateway and Bedrock have no key either, and no plan.
+    // A token for a gateway and Bedrock come without a key, too, but there is no plan.
     let other: Vec<&str> = plan.lines().filter(|line| !line.contains("rate_limit_event")).collect();
     assert!(!notional(&other.join("\n")));
 }
@@ -300,7 +300,7 @@ fn what_was_cut_off_has_written_what_was_seen_of_it() {
 fn a_stream_with_holes_is_read_as_far_as_it_goes() {
     let whole = fixture("claude", "tools");
     let lines: Vec<&str> = whole.lines().collect();
-    // The middle is lost, something else is printed in between, and the last line is cut.
+    // The middle is lost, something else is printed in between, and the last line is cut off.
     let (first, last) = (lines[0], lines[lines.len() - 1]);
     let holed = format!(
         "{first}\n{{\"type\":\"assist\n[... 3 MB left out ...]\nWarning: x\n{last}\n{{\"type\":\"res"
@@ -309,7 +309,7 @@ fn a_stream_with_holes_is_read_as_far_as_it_goes() {
         decode(driver(ClientSpec::new("claude-code")), &Ending { stdout: &holed, ..Ending::default() });
     assert_eq!((decoded.text.as_str(), decoded.finished), ("findings: []", true));
     assert_eq!(decoded.usage.cost, Some(Cost::of(0.0032)));
-    // Without the last line, what was read is known and what was written is not.
+    // Without the last line, the input is known and the output is not.
     let cut = lines[..lines.len() - 1].join("\n");
     let decoded = decode(
         driver(ClientSpec::new("claude-code")),
@@ -427,7 +427,7 @@ fn models_by_job_then_agent_then_size() {
     }
 }
 
-/// The person's own settings of the client: a model, a key, and permissions.
+/// The user's own settings of the client: a model, a key, and permissions.
 const OWN: &str = concat!(
     r#"{"model": "theirs", "apiKeyHelper": "get-key", "permissions": {"allow": ["Edit"], "additionalDirectories": ["/"]}, "#,
     r#""env": {"ANTHROPIC_BASE_URL": "http://localhost", "API_TIMEOUT_MS": "1", "CLAUDECODE": "1", "OPENAI_API_KEY": "x"}}"#
@@ -458,7 +458,7 @@ fn of_the_person_s_settings_it_gets_what_signs_in_and_nothing_that_permits() {
     assert!(nothing.files.is_empty() && !nothing.env.contains_key("ANTHROPIC_BASE_URL"));
     assert_eq!(after(&args(&nothing), "--model"), Some("haiku"));
 
-    // It reads them itself, and all of them; ours hold all the same.
+    // The client reads all of the settings itself; our variables hold nevertheless.
     let project = launched(Inherit::Project);
     assert!(project.files.is_empty() && !project.env.contains_key("ANTHROPIC_BASE_URL"));
     let settings: Value = serde_json::from_str(after(&args(&project), "--settings").unwrap()).unwrap();

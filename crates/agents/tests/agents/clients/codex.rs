@@ -1,4 +1,4 @@
-//! Codex.
+//! Decoding the output of Codex, and launching it.
 
 use serde_json::Value;
 use tribunal_agents::driver::{Decoded, Talk};
@@ -29,7 +29,7 @@ fn agent(client: ClientSpec) -> AgentSpec {
     AgentSpec::new("a", driver(client))
 }
 
-/// The value of one of its settings.
+/// The value of a setting on its command line.
 fn set<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
     args.iter().find_map(|arg| arg.strip_prefix(name)?.strip_prefix('='))
 }
@@ -297,7 +297,7 @@ fn the_person_s_own_servers_are_left_out_by_name() {
     let both = r#"{"mine"={enabled=false},"my.docs"={enabled=false}}"#;
     assert_eq!(off(ClientSpec::new("codex")).as_deref(), Some(both));
     assert_eq!(off(spec("codex", |client| client.inherit = Inherit::Project)).as_deref(), Some(both));
-    // There they are not read at all, and to name one would be an error.
+    // Here the user's configuration is not read at all, and to name a server of it would be an error.
     assert_eq!(off(spec("codex", |client| client.inherit = Inherit::Nothing)), None);
     let same =
         spec("codex", |client| client.servers.push(Server { name: "mine".into(), argv: vec!["x".into()] }));

@@ -1,4 +1,4 @@
-//! Orders and endings, shortly said.
+//! Short ways to build launch requests and process endings.
 
 use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
 
@@ -16,7 +16,7 @@ use tribunal_core::{
     settings::{AgentSpec, DriverSpec},
 };
 
-/// A Sunday noon in November, shortly before the limits in the fixtures are over.
+/// A Sunday noon in November, shortly before the limits in the fixtures reset.
 pub const NOW_MS: u64 = 1_794_744_000_000;
 
 pub fn clock() -> Clock {
@@ -87,7 +87,7 @@ fn order<'a>(job: Job) -> Order<'a> {
     }
 }
 
-/// Where the person's own settings of Claude Code say this.
+/// Builds a launch for a user whose own settings of Claude Code are these.
 pub fn launch_with<'a>(
     agent: &AgentSpec,
     claude_settings: &str,
@@ -114,7 +114,7 @@ pub fn args(launch: &Launch) -> Vec<String> {
     launch.args.iter().map(|arg| arg.to_str().unwrap().to_string()).collect()
 }
 
-/// What follows a flag; none: it is not there.
+/// The argument after a flag; `None` if the flag is missing.
 pub fn after<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
     args.iter().position(|arg| arg == flag).map(|at| args[at + 1].as_str())
 }

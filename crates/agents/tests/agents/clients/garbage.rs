@@ -1,4 +1,4 @@
-//! Whatever is printed, and wherever it breaks off, something is made of it, and never more than was there.
+//! Output that is garbled or breaks off anywhere is still decoded, and nothing is made up.
 
 use proptest::prelude::*;
 use tribunal_agents::driver::Talk;
@@ -47,7 +47,7 @@ proptest! {
         let session = session(1_000, 1_000, 1_000, Some(1.0));
         let talk = if went_on { Talk::GoOn(&session) } else { Talk::New };
         let decoded = decode(driver(claude != other), &Ending { code, stdout: &stdout, stderr: "x", talk });
-        // No word of success is made up.
+        // A success is never made up.
         prop_assert!(code.is_none() || decoded.finished || decoded.fault.is_some());
         if let Some(session) = decoded.session {
             prop_assert!(session.total.input_tokens >= decoded.usage.input_tokens);

@@ -1,4 +1,4 @@
-//! Every row of the registry is whole, and reached by whatever is asked for all clients.
+//! Every row of the registry is complete, and reached by everything that is asked for all clients.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ fn a_client_that_is_not_known_is_an_error_and_never_another_one() {
     assert_eq!(unknown, UnknownClient { id: "unknown-client".into() });
     let known = AGENT_CLIENT_IDS.join(", ");
     assert_eq!(unknown.to_string(), format!("there is no client `unknown-client` here, only {known}"));
-    // Nor one that has no driver, nor one by another name for it: journals have ids.
+    // The same holds for a client without a driver and for another name of a client: journals contain ids.
     let without_driver = CLIENTS.iter().filter(|client| client.agent.is_none()).map(|client| client.id);
     for id in without_driver.chain(["claude", ""]) {
         assert!(DrivenAgent::new(agent(id)).is_err(), "{id}");

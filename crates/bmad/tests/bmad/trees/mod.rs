@@ -1,4 +1,4 @@
-//! Real trees that BMAD's own installer laid, one folder a version, for the tests that read them.
+//! Real trees that BMAD's own installer has created, one directory for each version, for the tests that read them.
 #![expect(clippy::unwrap_used, reason = "a tree that cannot be walked fails the test")]
 
 use std::{
@@ -8,17 +8,17 @@ use std::{
 
 use tribunal_bmad::shelf::{Shelf, Unreadable};
 
-/// Where `cargo xtask bmad` has put them.
+/// The variable with the directory into which `cargo xtask bmad` has put them.
 const VARIABLE: &str = "TRIBUNAL_BMAD_TREES";
 
-/// One tree, named by its version.
+/// One tree, named after its version.
 #[derive(Debug)]
 pub struct Tree {
     pub name: String,
     pub root: PathBuf,
 }
 
-/// All of them, sorted by name. Fails where there are none: these tests are asked for by name.
+/// All trees, sorted by name. Fails if there are none: these tests are only run on request.
 pub fn all() -> Vec<Tree> {
     let folder =
         std::env::var_os(VARIABLE).unwrap_or_else(|| panic!("{VARIABLE} is not set: run `cargo xtask bmad`"));
@@ -34,7 +34,7 @@ pub fn all() -> Vec<Tree> {
 }
 
 impl Tree {
-    /// Every file below the root, relative, sorted.
+    /// The paths of all files, relative to the root, sorted.
     pub fn files(&self) -> Vec<String> {
         fn walk(root: &Path, folder: &Path, out: &mut Vec<String>) {
             for entry in fs::read_dir(folder).unwrap() {

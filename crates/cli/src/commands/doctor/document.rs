@@ -1,4 +1,4 @@
-//! What `tribunal doctor` found, as programs read it. People see the same, drawn by [`super::show`].
+//! What `tribunal doctor` found, as programs read it. Users see the same, rendered by [`super::render`].
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,17 +13,17 @@ pub(crate) struct Report {
     pub schema: &'static str,
     /// Whether a review could run here now.
     pub ready: bool,
-    /// What keeps it from that.
+    /// What keeps a review from running.
     pub faults: Vec<Trouble>,
-    /// What does not, and should be known.
+    /// What does not keep a review from running, and is worth knowing.
     pub warnings: Vec<Trouble>,
     pub notes: Vec<String>,
-    /// Those that would take part, or stand by.
+    /// The agents that would take part or stand by.
     pub agents: Vec<AgentRow>,
     pub clients: Vec<ClientRow>,
     /// Known clients that are installed and have no driver.
     pub others: Vec<Other>,
-    /// Its version; null: it is not there.
+    /// The version of git; null if it is missing.
     pub git: Option<String>,
     pub project: ProjectRow,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Report {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Trouble {
     pub what: String,
-    /// What to do, in the order in which it may help.
+    /// The remedies, in the order in which they may help.
     pub mend: Vec<String>,
 }
 
@@ -40,9 +40,9 @@ pub(crate) struct AgentRow {
     pub name: String,
     pub driver: &'static str,
     pub provider: String,
-    /// review, fix.
+    /// The jobs that the agent takes: review, fix.
     pub takes: Vec<&'static str>,
-    /// review, fix.
+    /// The jobs for which the agent stands by: review, fix.
     pub stands_by: Vec<&'static str>,
     /// The program or the script, as it is set.
     pub runs: String,
@@ -55,21 +55,21 @@ pub(crate) struct AgentRow {
 pub(crate) struct ClientRow {
     pub id: &'static str,
     pub name: &'static str,
-    /// As it was looked for.
+    /// The name under which the program was searched.
     pub program: String,
-    /// Where it was found.
+    /// Where the program was found.
     pub path: Option<String>,
     pub version: Option<String>,
     pub minimum: String,
     /// ready, unsure, not installed, not trusted, does not work, too old or not signed in.
     #[schemars(with = "&'static str")]
     pub state: State,
-    /// What it said, or did not say.
+    /// What the client reported, or failed to report.
     pub why: Option<String>,
     pub signed_in: Option<SignedIn>,
-    /// Agents that are this client.
+    /// The agents that use this client.
     pub agents: Vec<String>,
-    /// What to type; null: nothing is missing.
+    /// What to type to repair it; null if nothing is missing.
     pub mend: Option<String>,
     pub can: Vec<Can>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct ClientRow {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SignedIn {
     pub how: String,
-    /// A plan pays: cost is what it would have been by the token.
+    /// Whether a subscription pays; the cost is then what the same work would have cost by the token.
     pub subscription: bool,
 }
 
@@ -99,6 +99,6 @@ pub(crate) struct ProjectRow {
     pub root: String,
     /// Whether BMAD's settings are there.
     pub bmad: bool,
-    /// The project's own personas for parties; 0: the built-in ones.
+    /// The number of the project's own personas for parties; 0 if the built-in ones are used.
     pub personas: usize,
 }

@@ -1,7 +1,7 @@
-//! `tribunal doctor`: what is here, what is missing, and what mends it. Nothing it does costs anything.
+//! `tribunal doctor`: what is here, what is missing, and how to repair it. Nothing it does costs anything.
 //!
-//! It looks at the settings as a review would, asks every client for its version and its sign-in, and says whether a review
-//! could run. A program that the project names is not started before its person said yes.
+//! It reads the settings as a review would, asks every client for its version and its sign-in, and says whether a
+//! review could run. A program that the project's settings name is not started before the user has trusted it.
 
 mod document;
 mod show;
@@ -48,10 +48,11 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     } else {
         write!(stdout(), "{}", show::draw(&report, &context.answers))?;
     }
+    // A missing requirement is the environment's fault, not a negative result of a check.
     Ok(if report.ready { 0 } else { ENVIRONMENT })
 }
 
-/// A client's program, as somebody or the path names it.
+/// A client's program, under the name by which an agent's settings or the search path know it.
 struct Candidate {
     client: AgentClient,
     program: String,
@@ -63,6 +64,7 @@ struct Candidate {
 fn examine(context: &Context, limit: Duration) -> Result<Report, Complaint> {
     let project = context.project();
     let root = project.root();
+    // Faults keep a review from running; warnings are worth knowing and do not.
     let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     let (effective, resolved) = in_force(context, root, &mut faults);
     let mut unknown: Vec<Item> = Vec::new();
@@ -72,6 +74,7 @@ fn examine(context: &Context, limit: Duration) -> Result<Report, Complaint> {
     }
     let company = resolved.as_ref().map(|resolved| &resolved.settings);
     let candidates = candidates(context, root, company, &unknown);
+    // Clients are probed in an empty directory, so that no project file can change what they answer.
     let folder = tempfile::tempdir()?;
     let manner = Manner { folder: folder.path(), limit, set: Vec::new(), provider: None };
     let (git, probed) = asked(context, &candidates, &manner)?;
@@ -79,6 +82,7 @@ fn examine(context: &Context, limit: Duration) -> Result<Report, Complaint> {
         candidates.iter().zip(&probed).map(|(candidate, probed)| client_row(candidate, probed)).collect();
     let agents = company.map(|company| agent_rows(context, root, company, &clients)).unwrap_or_default();
     if let Some(company) = company {
+        // An agent that cannot work is a fault only if it leaves a job without any agent.
         for Unable { needed, trouble } in unable(company, &agents, &clients) {
             if needed { faults.push(trouble) } else { warnings.push(trouble) }
         }
@@ -108,17 +112,19 @@ fn trouble(what: impl Into<String>, mend: &[String]) -> Trouble {
 }
 
 fn faulty(complaint: &Complaint) -> Trouble {
+    // A hint to run `doctor` is of no use in the output of `doctor`.
     let elsewhere = complaint.todo.iter().filter(|step| **step != NextStep::RunDoctor);
     let mend: Vec<String> = elsewhere.map(ToString::to_string).collect();
     trouble(&complaint.what, &mend)
 }
 
-/// The settings as a review would take them; what keeps it from that is a fault.
+/// Loads the settings as a review would. What keeps a review from loading them is added to the faults.
 fn in_force(context: &Context, root: &Path, faults: &mut Vec<Trouble>) -> (Effective, Option<Resolved>) {
     let wishes = Wishes::from_environment(context);
     let effective = match settings::gather(root, &wishes.given) {
         Ok(effective) => effective,
         Err(complaint) => {
+            // The defaults let the rest of the report be made: clients can be probed without the project's settings.
             faults.push(faulty(&complaint));
             return (Effective::defaults(), None);
         }
@@ -128,11 +134,12 @@ fn in_force(context: &Context, root: &Path, faults: &mut Vec<Trouble>) -> (Effec
         let hint: Vec<String> = problem.hint.iter().cloned().collect();
         faults.push(trouble(format!("{}: {}", problem.place, problem.what), &hint));
     }
-    // Any subject will do: who takes part does not depend on it.
+    // Which agents take part does not depend on the subject, so any name will do.
     let resolved = settings::resolve(root, Subject::at("subject.md", None), &wishes);
     match resolved {
         Ok(resolved) => (effective, Some(resolved)),
         Err(complaint) => {
+            // The problems above already name the cause; the resolver would only report the first of them again.
             if problems.is_empty() {
                 faults.push(faulty(&complaint));
             }
@@ -141,7 +148,7 @@ fn in_force(context: &Context, root: &Path, faults: &mut Vec<Trouble>) -> (Effec
     }
 }
 
-/// What a review would need a yes for.
+/// Finds the items for which a review would need the user's trust first.
 fn not_trusted(context: &Context, root: &Path, items: &[Item], faults: &mut Vec<Trouble>) -> Vec<Item> {
     if items.is_empty() {
         return Vec::new();
@@ -150,10 +157,12 @@ fn not_trusted(context: &Context, root: &Path, items: &[Item], faults: &mut Vec<
         Ok(book) => book,
         Err(complaint) => {
             faults.push(faulty(&complaint));
+            // Without the trust store nothing counts as trusted, and so nothing of the project is started below.
             return items.to_vec();
         }
     };
     let unknown: Vec<Item> = items.iter().filter(|item| !book.trusts(root, item)).cloned().collect();
+    // Commands may contain secrets, and a report is often pasted into an issue.
     let masker = context.masker();
     let mend = [format!("look at it and say yes: {} trust", context.answers.program)];
     for item in &unknown {
@@ -162,7 +171,7 @@ fn not_trusted(context: &Context, root: &Path, items: &[Item], faults: &mut Vec<
     unknown
 }
 
-/// Every client by its own name on the path, then those that agents name otherwise.
+/// Lists every client under its own name on the search path, then those that agents know under another name.
 fn candidates(
     context: &Context,
     root: &Path,
@@ -174,6 +183,7 @@ fn candidates(
         program: client.program.to_string(),
         path: on_path(client.program, &|name| context.variable(name)),
         agents: Vec::new(),
+        // Clients on the user's own search path need no trust; only programs that the project names do.
         trusted: true,
     };
     let mut all: Vec<Candidate> = AgentClient::all().map(own).collect();
@@ -183,6 +193,7 @@ fn candidates(
         let name = agent.name.as_str().to_string();
         let program = spec.program.clone().unwrap_or_else(|| client.program.to_string());
         let same = |known: &&mut Candidate| known.client == client && known.program == program;
+        // Two agents may share one program, which is then probed once.
         if let Some(known) = all.iter_mut().find(same) {
             known.agents.push(name);
             continue;
@@ -198,13 +209,13 @@ fn everybody(settings: &Settings) -> impl Iterator<Item = &AgentSpec> {
     settings.agents.iter().chain(&settings.reserves)
 }
 
-/// A program as settings name it: on the path, or relative to the project.
-/// MCP servers whose program is not there: agents work on without them.
+/// Finds MCP servers whose program is missing. Agents work without them, so this is only a warning.
 fn missing_servers(context: &Context, root: &Path, company: &Settings) -> Vec<Trouble> {
     let mut names: Vec<&str> = Vec::new();
     let mut missing = Vec::new();
     let clients = company.agents.iter().filter_map(|agent| agent.driver.client());
     for server in clients.flat_map(|client| &client.servers) {
+        // The same server is listed for every client that gets it.
         let Some(program) = server.argv.first().filter(|_| !names.contains(&server.name.as_str())) else {
             continue;
         };
@@ -217,7 +228,7 @@ fn missing_servers(context: &Context, root: &Path, company: &Settings) -> Vec<Tr
     missing
 }
 
-/// Git's version, and what each client says; all at once.
+/// Asks git and all clients for their versions, all of them at the same time.
 fn asked(
     context: &Context,
     candidates: &[Candidate],
@@ -228,6 +239,7 @@ fn asked(
         .build()
         .map_err(|cause| Complaint::new(ENVIRONMENT, format!("no runtime: {cause}")))?;
     let clients = candidates.iter().map(|candidate| async {
+        // A missing or untrusted program is never started, not even for its version.
         match &candidate.path {
             None => Probed::unasked(State::NotThere),
             Some(_) if !candidate.trusted => Probed::unasked(State::Untrusted),
@@ -256,10 +268,12 @@ fn client_row(candidate: &Candidate, probed: &Probed) -> ClientRow {
     };
     let mend = match &probed.state {
         State::Ready | State::Elsewhere { .. } => None,
+        // A name with a slash is a path from the settings: installing the client elsewhere would not help.
         State::NotThere if candidate.program.contains('/') => {
             Some("correct `program:` of the agent in the settings".to_string())
         }
         State::Unsure { .. } | State::NotSignedIn => Some(client.agent.sign_in.to_string()),
+        // Reinstalling is the usual way out for a program that starts and fails.
         State::NotThere | State::Broken { .. } | State::TooOld => Some(client.agent.install.to_string()),
         State::Untrusted => Some("tribunal trust".to_string()),
     };
@@ -280,6 +294,7 @@ fn client_row(candidate: &Candidate, probed: &Probed) -> ClientRow {
 }
 
 fn agent_rows(context: &Context, root: &Path, company: &Settings, clients: &[ClientRow]) -> Vec<AgentRow> {
+    // A reserve takes no jobs of its own; it stands by for all that it is not excluded from.
     let row = |agent: &AgentSpec, reserve: bool| {
         let (driver, runs, state) = match &agent.driver {
             DriverSpec::Command { argv } => {
@@ -289,6 +304,7 @@ fn agent_rows(context: &Context, root: &Path, company: &Settings, clients: &[Cli
             }
             DriverSpec::Replay { script, .. } => ("replay", script.clone(), State::Ready),
             DriverSpec::Client(_) => {
+                // The state was probed for the client's program; the agent is found there by its name.
                 let client =
                     clients.iter().find(|row| row.agents.iter().any(|name| name == agent.name.as_str()));
                 let (id, program, state) = client.map_or(("client", "", State::NotThere), |row| {
@@ -299,6 +315,7 @@ fn agent_rows(context: &Context, root: &Path, company: &Settings, clients: &[Cli
         };
         let having = |wanted: fn(Part) -> bool| -> Vec<&'static str> {
             let jobs = [Job::Review, Job::Fix].into_iter();
+            // An agent without an entry for a job takes it.
             let part = |job: &Job| agent.duties.get(job).map_or(Part::Takes, |duty| duty.part);
             jobs.filter(|job| wanted(part(job))).map(Job::as_str).collect()
         };
@@ -322,7 +339,7 @@ fn agent_rows(context: &Context, root: &Path, company: &Settings, clients: &[Cli
 
 /// An agent that cannot work.
 struct Unable {
-    /// Some kind of work has nobody without it.
+    /// Whether some job is left without any agent because of it.
     needed: bool,
     trouble: Trouble,
 }
@@ -330,6 +347,7 @@ struct Unable {
 fn unable(company: &Settings, agents: &[AgentRow], clients: &[ClientRow]) -> Vec<Unable> {
     let mend = |agent: &AgentRow| -> Vec<String> {
         let client = clients.iter().find(|row| row.agents.contains(&agent.name));
+        // Agents without a client are commands from the settings.
         match client {
             Some(client) => client.mend.iter().cloned().collect(),
             None => vec![format!("install `{}`, or correct `argv` of agent `{}`", agent.runs, agent.name)],
@@ -340,13 +358,14 @@ fn unable(company: &Settings, agents: &[AgentRow], clients: &[ClientRow]) -> Vec
     let does = |agent: &AgentRow, job: &str| agent.takes.contains(&job) || agent.stands_by.contains(&job);
     let stuck = |job: &&&str| !agents.iter().any(|agent| agent.can_work && does(agent, job));
     let stuck: Vec<&&str> = jobs.iter().filter(stuck).collect();
-    // What is not trusted has been told already.
+    // Untrusted items are listed as faults already.
     let unable = agents.iter().filter(|agent| !agent.can_work && agent.state != State::Untrusted);
     let needed = |agent: &AgentRow| stuck.iter().any(|job| does(agent, job));
     unable.map(|agent| Unable { needed: needed(agent), trouble: told(agent) }).collect()
 }
 
 fn others(context: &Context) -> Vec<Other> {
+    // Clients without a driver are listed so that the user does not wonder why an installed one is not used.
     let there = CLIENTS.iter().filter(|known| known.agent.is_none()).filter_map(|known| {
         let path = on_path(known.program, &|name| context.variable(name))?;
         Some(Other { id: known.id, name: known.name, path: path.display().to_string() })

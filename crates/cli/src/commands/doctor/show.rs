@@ -1,4 +1,4 @@
-//! The report as people read it: one paragraph a subject, and at the end whether a review can run.
+//! Renders the report for the terminal: one paragraph per topic, and at the end whether a review can run.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use tribunal_report::{Screen, Style, escaped};
 use super::document::{AgentRow, ClientRow, Report, Trouble};
 use crate::probe::State;
 
-/// Where details stand.
+/// The column at which the details of an item start.
 const INDENT: usize = 6;
 
 pub(super) fn draw(report: &Report, screen: &Screen) -> String {
@@ -25,6 +25,7 @@ pub(super) fn draw(report: &Report, screen: &Screen) -> String {
     report.agents.iter().for_each(|agent| page.agent(agent));
     page.heading("here");
     page.place(report);
+    // Notes stand between the facts and the problems: they explain the former and need no action.
     for note in &report.notes {
         let wrapped = screen.wrap(4, &escaped(note));
         let _ = writeln!(page.out, "\n[i] {}", wrapped.trim_start());
@@ -36,6 +37,7 @@ pub(super) fn draw(report: &Report, screen: &Screen) -> String {
         1 => (Style::Bad, "a review cannot run here yet: 1 thing is missing".to_string()),
         many => (Style::Bad, format!("a review cannot run here yet: {many} things are missing")),
     };
+    // The verdict comes last, where a terminal leaves the reader.
     let _ = writeln!(page.out, "\n{}", screen.paint(style, &screen.wrap(0, &closing)));
     page.out
 }
@@ -59,7 +61,7 @@ impl Page<'_> {
         let _ = writeln!(self.out, "{gap}{}", self.screen.paint(Style::Bold, text));
     }
 
-    /// A line with a mark before it; what does not fit goes on below it.
+    /// Adds a line with a mark before it; text that does not fit continues below, aligned with the first line.
     fn item(&mut self, mark: Mark, text: &str) {
         let (style, sign) = match mark {
             Mark::Good => (Style::Good, "✓"),
@@ -91,6 +93,7 @@ impl Page<'_> {
         let mark = match &client.state {
             State::Ready => Mark::Good,
             state if state.can_work() => Mark::Doubtful,
+            // A client that no agent uses is not missed.
             State::NotThere if client.agents.is_empty() => Mark::Nothing,
             _ => Mark::Bad,
         };
@@ -98,6 +101,7 @@ impl Page<'_> {
         if let Some(path) = &client.path {
             self.detail(Style::Plain, path);
         } else if client.program.contains('/') {
+            // Without a path to show, the name that was searched for is the only clue to a typing mistake.
             self.detail(Style::Plain, &format!("looked for: {}", client.program));
         }
         if let Some(why) = &client.why {
@@ -107,6 +111,7 @@ impl Page<'_> {
             let to = if client.state == State::NotThere { "to install it" } else { "to mend it" };
             self.detail(Style::Plain, &format!("{to}: {mend}"));
         }
+        // What a client could do is of no interest while it cannot be started.
         if client.state.can_work() {
             let can: Vec<&str> = client.can.iter().map(|can| can.what).collect();
             self.detail(Style::Dim, &format!("can: {}", can.join(", ")));
@@ -121,6 +126,7 @@ impl Page<'_> {
         if !agent.stands_by.is_empty() {
             does.push(format!("stands by for {}", agent.stands_by.join(" and ")));
         }
+        // Such an agent is listed all the same: the user has set it, and may not know that its jobs exclude it.
         if does.is_empty() {
             does.push("is never asked".to_string());
         }
@@ -159,6 +165,7 @@ impl Page<'_> {
             let sign = if style == Style::Bad { "[!]" } else { "[W]" };
             let sign = self.screen.paint(style, sign);
             let _ = writeln!(self.out, "{sign} {}", wrapped.trim_start());
+            // The steps are numbered because they are meant to be tried in this order.
             for (index, step) in trouble.mend.iter().enumerate() {
                 let _ = writeln!(
                     self.out,

@@ -1,4 +1,4 @@
-//! The other moments: a session begins or ends, a person speaks, a tool is about to be used or was used.
+//! Session events other than a stop: a session starts or ends, is compacted, or the user sends a prompt.
 
 use tribunal_agents::hook::Answer;
 use tribunal_bmad::hooks::Moment;
@@ -16,8 +16,9 @@ use super::{Call, say, tools::aborted};
 use crate::commands::runs;
 
 impl Call {
-    /// What this very session has taken on, if that is known.
+    /// Finds the work that this very session is bound to.
     pub(super) fn taken(&self) -> Option<Box<Taken>> {
+        // Work that waits for any session, or is bound to another one, is not this session's.
         match session::look(&self.project, &self.input.session, session::now_ms(), self.stale_after()) {
             Look::Held(taken) if taken.state.session == self.input.session => Some(taken),
             Look::Idle(why) => {
@@ -29,6 +30,7 @@ impl Call {
     }
 
     pub(super) fn note(&self, taken: &Taken, what: What) {
+        // An event that cannot be recorded is reported and dropped: the session must not suffer from it.
         if let Err(cause) = taken.record(what, session::now_ms()) {
             say(&cause.to_string());
         }
@@ -52,7 +54,8 @@ impl Call {
         Answer::Allow { say: None }
     }
 
-    /// A person speaks: the client counts refusals anew, and what waits for a session has found one.
+    /// Handles a prompt of the user: the client starts to count refusals anew, and work that waits for a session
+    /// binds this one.
     pub(super) fn user_prompt_submit(&self) -> Answer {
         let now = session::now_ms();
         let Look::Held(mut taken) =
@@ -60,7 +63,8 @@ impl Call {
         else {
             return Answer::Allow { say: None };
         };
-        // What no journal knows is claimed by who stops in it, as the other tool does it.
+        // Work that only a state file knows is claimed by the session that stops first, as the other tool that writes
+        // the file does it.
         if taken.state.session.is_empty() && !taken.is_of_a_file_alone() {
             return match taken.claim(&self.project, &self.input.session, now) {
                 Ok(()) => Answer::Tell { context: taken_on(&taken) },
@@ -70,6 +74,7 @@ impl Call {
                 }
             };
         }
+        // The user took over, so earlier refusals no longer count as being in a row.
         if taken.tally.in_a_row > 0 {
             taken.tally.in_a_row = 0;
             self.note(&taken, What::Noted { text: "a person spoke to the session".into() });
@@ -77,11 +82,12 @@ impl Call {
         Answer::Allow { say: None }
     }
 
-    /// What the model should know of what happened here before.
+    /// Tells the model what happened in this project before.
     pub(super) fn session_start(&self) -> Answer {
         let mut notes = Vec::new();
         match session::look(&self.project, &self.input.session, session::now_ms(), self.stale_after()) {
             Look::Held(mut taken) if taken.state.session == self.input.session => {
+                // The start hooks of the current step run now, and what they print goes to the model.
                 notes.push(taken_on(&taken));
                 let came = self.step_hooks(&mut taken, Moment::SessionStart);
                 notes.extend(came.aborted.map(|why| aborted(&why)));
@@ -94,6 +100,7 @@ impl Call {
             _ => {}
         }
         notes.extend(self.unfinished());
+        // Without news the model's context is left alone.
         if notes.is_empty() {
             return Answer::Allow { say: None };
         }
@@ -101,16 +108,18 @@ impl Call {
         Answer::Tell { context: notes.join("\n") }
     }
 
-    /// Runs that died, and how many questions wait.
+    /// Describes runs that died and the number of questions that wait.
     fn unfinished(&self) -> Vec<String> {
         if !Store::exists(&self.project.home()) {
             return Vec::new();
         }
+        // Problems with the journal are not this session's business; `tribunal runs` reports them.
         let all =
             Store::open_read_only(&self.project.home()).ok().map(|store| runs::all(&store, &self.project));
         let Some(Ok(all)) = all else { return Vec::new() };
         let mut notes = Vec::new();
         for (view, live) in &all {
+            // Liveness is checked again because a run may have been resumed since the list was made.
             if let (Phase::Running, false, Some(run)) = (&view.phase, live, &view.run)
                 && !Runner::is_live(&self.project, run)
             {

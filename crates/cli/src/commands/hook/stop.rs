@@ -1,4 +1,5 @@
-//! A session wants to stop. Decided in `core`; here is where the facts come from, and where the decision goes.
+//! Handles a session that wants to stop. The decision is made in `core`; this module collects the facts and carries
+//! it out.
 
 use std::{
     env,
@@ -16,12 +17,12 @@ use tribunal_runner::session::{self, Look, Taken};
 
 use super::{Call, say, tools::aborted};
 
-/// Of a transcript's end, at most.
+/// How much of a transcript's end is read at most.
 const TAIL: u64 = 8 << 20;
 
-/// The end of a session.
+/// How a session ended its turn.
 struct Words {
-    /// Empty: it said nothing, or nothing of it is known.
+    /// Empty if it said nothing, or nothing of it is known.
     answer: String,
     used_tools: Option<bool>,
 }
@@ -37,10 +38,11 @@ impl Call {
             }
             Look::Nothing | Look::Anothers { .. } => return Answer::Allow { say: None },
         };
-        // A loop that waits for somebody to type something is not for who happens to stop.
+        // A loop that waits for the user to start it must not catch a session that merely happens to stop.
         if taken.state.session.is_empty() && !taken.is_of_a_file_alone() {
             return Answer::Allow { say: None };
         }
+        // A stop binds the session to work that only a state file knows, before anything is decided about it.
         if taken.state.session.is_empty()
             && let Err(cause) = taken.claim(&self.project, &self.input.session, now)
         {
@@ -50,11 +52,14 @@ impl Call {
         if let Some(why) = self.step_hooks(&mut taken, Moment::Stop).aborted {
             return Answer::Allow { say: Some(aborted(&why)) };
         }
-        // Whoever cannot be heard cannot say that it is done, nor that it is blocked.
+        // A session whose answer is unknown could say neither that it is done nor that it is blocked, so it is let
+        // go.
         let Some(words) = self.words(&taken) else { return Answer::Allow { say: None } };
+        // The client counts refusals in a row; a new prompt or real work in between starts its count anew.
         if !self.input.stop_active || words.used_tools == Some(true) {
             taken.tally.in_a_row = 0;
         }
+        // Clients give up on a hook that refuses too often; `decide_stop` stays below that number.
         let cap = self.client.hooks.refusal_cap(&|name| env::var(name).ok());
         let client = Client { in_a_row: taken.tally.in_a_row, cap };
         match decide(&taken.standing, &words.answer, client) {
@@ -63,21 +68,23 @@ impl Call {
         }
     }
 
-    /// From the client itself, else from what it wrote down. None: neither can be had.
+    /// Reads the last answer from the hook's input, else from the transcript. Returns `None` if neither is available.
     fn words(&self, taken: &Taken) -> Option<Words> {
         let given = self.input.last_answer.clone();
-        // A pipe would keep everybody waiting.
+        // Opening a pipe would block until there is a writer.
         let is_special = fs::metadata(&self.input.transcript).is_ok_and(|meta| !meta.is_file());
         let opened = match is_special {
             true => Err(io::Error::other("it is no file")),
             false => File::open(&self.input.transcript),
         };
+        // After a refusal it matters whether tools were used since, which only the transcript tells.
         let tail = match opened {
             Ok(mut file) if taken.tally.in_a_row > 0 => transcript::read_back(self.client, &mut file, TAIL),
-            // There was no refusal, so nobody asks what was done since.
+            // Without a refusal the last answer is enough, and reading stops as soon as it is found.
             Ok(mut file) if given.is_none() => transcript::last_answer(self.client, &mut file, TAIL)
                 .map(|answer| transcript::Tail { answer, ..transcript::Tail::default() }),
             Ok(_) => Ok(transcript::Tail::default()),
+            // The client gave the answer itself, so an unreadable transcript does no harm.
             Err(_) if given.is_some() => Ok(transcript::Tail::default()),
             Err(cause) => Err(cause),
         };
@@ -89,7 +96,7 @@ impl Call {
                 return None;
             }
         };
-        // A file that is behind tells of an earlier refusal.
+        // Clients write transcripts with a delay; one without the latest refusal says nothing about the time since.
         let last = refusal_mark(taken.standing.refusals);
         let current = tail.refusal.as_ref().is_some_and(|refusal| refusal.contains(&last));
         let used_tools = tail.tools_since_refusal.filter(|_| current);
@@ -98,6 +105,7 @@ impl Call {
 
     fn refuse(&self, taken: &mut Taken, refusal: Refusal, now: u64) -> Answer {
         let Refusal { reason, message, open, claimed } = refusal;
+        // A refusal that was not counted could be repeated without end, so it is not given.
         match taken.refuse(&self.project, open, claimed, now) {
             Ok(()) => Answer::Refuse { reason, say: Some(message) },
             Err(cause) => {
@@ -108,13 +116,15 @@ impl Call {
     }
 
     fn free(&self, taken: &mut Taken, why: LetGo, detail: &str, now: u64) -> Answer {
+        // The detail can quote the session's own words, which may contain secrets.
         let detail = super::masked(detail);
-        // What it said; the run's own standing needs no mask, but it does no harm either.
+        // A release that cannot be recorded is reported, and the session stops all the same.
         if let Err(cause) = taken.let_go(&self.project, why, &detail, now) {
             say(&cause.to_string());
         }
         let name = if taken.standing.run.is_empty() { "the loop" } else { &taken.standing.run };
         let detail = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
+        // The messages differ because only a review's outcome was verified by Tribunal itself.
         let text = match why {
             LetGo::Complete if taken.state.work == Work::Review => {
                 format!("Tribunal: {name} is resolved; nothing is open.")
@@ -127,7 +137,7 @@ impl Call {
     }
 }
 
-/// What a person may type now.
+/// Suggests a command that the user may type now.
 fn next(taken: &Taken, why: LetGo) -> String {
     let run = &taken.standing.run;
     match (taken.state.work, why) {
@@ -135,6 +145,8 @@ fn next(taken: &Taken, why: LetGo) -> String {
         (_, LetGo::Complete) => String::new(),
         (Work::Loop, _) => format!(" It waits for you: tribunal decisions {run}.D1"),
         (Work::Review, LetGo::Over) => format!(" tribunal status {run}"),
+        // A run that is under way or died has a status worth reading first; otherwise its findings wait for
+        // decisions.
         (Work::Review, _) => match taken.standing.run_is {
             Phase::UnderWay | Phase::Died => format!(" How it stands: tribunal status {run}"),
             _ => format!(" Its {} open findings wait for you: tribunal decisions", taken.standing.open_count),

@@ -11,31 +11,31 @@ pub(super) const SCHEMA: &str = "tribunal.init/1";
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Init {
     pub schema: &'static str,
-    /// Whether something was written; else this is what would be.
+    /// Whether something was written; otherwise this is what would be.
     pub done: bool,
     pub clients: Vec<ClientRow>,
-    /// Files that change.
+    /// The files that change.
     pub files: Vec<ChangedFile>,
-    /// The folder that BMAD is in.
+    /// The directory in which BMAD is installed.
     pub bmad: Option<String>,
     pub profile: Option<&'static str>,
-    /// What keeps hooks from running as things are.
+    /// What keeps hooks from running in the current state.
     pub warnings: Vec<String>,
     pub notes: Vec<String>,
     pub by_hand: Vec<ByHand>,
 }
 
-/// A client and its hooks.
+/// A client with the number of its hooks.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct ClientRow {
     pub client: &'static str,
-    /// Where its hooks are set.
+    /// The file in which its hooks are set.
     pub file: String,
     pub added: usize,
-    /// They started another program before.
+    /// Hooks that started another program before.
     pub updated: usize,
     pub removed: usize,
-    /// As they should be.
+    /// Hooks that are as they should be.
     pub there: usize,
 }
 
@@ -57,11 +57,11 @@ impl ClientRow {
     }
 }
 
-/// What a person has to write, because it is not ours to write.
+/// An edit that the user has to make, because the file is not Tribunal's to write.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct ByHand {
     pub file: String,
     pub why: String,
-    /// What has to stand there.
+    /// The text that has to be in the file.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! Which files of which clients get our hooks, or lose them.
+//! Plans which files of which clients get Tribunal's hooks, or lose them.
 
 use std::env;
 
@@ -22,7 +22,7 @@ use crate::{
     context::Context,
 };
 
-/// What the whole command is about.
+/// The parts of the command that every edit needs.
 struct Work<'a> {
     arguments: &'a Arguments,
     context: &'a Context,
@@ -36,9 +36,11 @@ pub(super) fn set(
     context: &Context,
     project: &Project,
 ) -> Result<(), Complaint> {
+    // Shared hooks test for the program themselves, since a colleague's machine may not have it.
     let program = if arguments.shared { Program::IfThere } else { own_program(context, plan)? };
     let work = Work { arguments, context, project, program };
     let clients = wanted(arguments, context);
+    // That is no error: the settings and the ignored files are worth having without hooks, too.
     if clients.is_empty() {
         plan.notes.push(format!(
             "no client was found on the path, so no hooks are set; to name one: {} --client NAME ({})",
@@ -50,6 +52,7 @@ pub(super) fn set(
         match client.hooks.home(arguments.shared) {
             Home::Shared(path) => work.merge(plan, client, path)?,
             Home::Own(path) => work.own(plan, client, path)?,
+            // A file outside the project is never written; its text is shown instead.
             Home::Person(path) => plan.by_hand.push(ByHand {
                 file: path.to_string(),
                 why: format!(
@@ -73,6 +76,7 @@ pub(super) fn remove(
     let work = Work { arguments, context, project, program: Program::Named };
     let named = !arguments.clients.is_empty();
     let clients = if named { arguments.clients.clone() } else { HookClient::all().collect() };
+    // Both places are cleared, because it is not recorded with which options the hooks were installed.
     for client in clients {
         let mut homes = vec![client.hooks.home(false), client.hooks.home(true)];
         homes.dedup();
@@ -80,6 +84,7 @@ pub(super) fn remove(
             match home {
                 Home::Shared(path) => work.clear(plan, client, path)?,
                 Home::Own(path) => work.drop_own(plan, client, path)?,
+                // A reminder for every client would be noise, so it is given only for those that the user named.
                 Home::Person(path) if named => plan.notes.push(format!(
                     "{}: its hooks are in your own {path}; take out what has `tribunal hook` in it",
                     client.word()
@@ -88,6 +93,7 @@ pub(super) fn remove(
             }
         }
     }
+    // Settings and journals may have the user's work in them; removing hooks does not remove those.
     let kept: Vec<&str> = [crate::settings::FILE, ".gitignore", ".tribunal"]
         .into_iter()
         .filter(|name| project.root().join(name).exists())
@@ -98,7 +104,7 @@ pub(super) fn remove(
     Ok(())
 }
 
-/// Those that were named, else those that are there.
+/// Selects the clients that were named, else those that are installed.
 fn wanted(arguments: &Arguments, context: &Context) -> Vec<HookClient> {
     if !arguments.clients.is_empty() {
         let mut named = arguments.clients.clone();
@@ -111,13 +117,14 @@ fn wanted(arguments: &Arguments, context: &Context) -> Vec<HookClient> {
     HookClient::all().filter(is_there).collect()
 }
 
-/// By its name where that finds this very program, else by its path.
+/// Finds out how hooks start this program: by its name if that leads to this very file, else by its path.
 fn own_program(context: &Context, plan: &mut Plan) -> Result<Program, Complaint> {
     let own = env::current_exe().and_then(|own| own.canonicalize()).map_err(|cause| {
         Complaint::new(ENVIRONMENT, format!("own program not found: {cause}"))
             .why("Nothing was written.")
             .todo("start tribunal by its full path")
     })?;
+    // Links are resolved on both sides, so that a link on the search path counts as the program itself.
     let named = on_path("tribunal", &|name| context.variable(name)).and_then(|path| path.canonicalize().ok());
     if named.as_ref() == Some(&own) {
         return Ok(Program::Named);
@@ -143,10 +150,12 @@ impl Work<'_> {
         };
         let mut elsewhere = Vec::new();
         if let Some(other) = other {
-            // Both files are read by the client: the same hook in both would run twice.
+            // Clients read both files: the same hook in both would run twice.
             if self.arguments.shared {
                 self.clear(plan, client, other)?;
             } else if let Some(text) = read(self.project, other)? {
+                // The shared file is for all colleagues; hooks that are in it already are not repeated in the local
+                // one.
                 elsewhere = install::present(client, &text)
                     .map_err(|trouble| self.trouble(client, other, &trouble))?;
             }
@@ -154,6 +163,7 @@ impl Work<'_> {
         let old = read(self.project, path)?;
         let new = install::set(client, old.as_deref(), &self.program, &elsewhere);
         let new = new.map_err(|trouble| self.trouble(client, path, &trouble))?;
+        // Such a file is edited all the same, but the user has to know that it has no effect as it is.
         if let Some(loose) = &new.loose {
             plan.warnings.push(format!(
                 "{path}:{loose}: {} does not read a file with comments or trailing commas at all, so no hook in it runs",
@@ -163,10 +173,12 @@ impl Work<'_> {
         if let Some((line, switch)) = new.switched_off.zip(client.hooks.off_switch()) {
             plan.warnings.push(format!("{path}:{line}: `{switch}` is on, so no hook runs"));
         }
+        // Hooks that are in the other file are reported in a row of their own.
         let of_it = install::moments(client).len() - elsewhere.len();
         if let Some(other) = other.filter(|_| !elsewhere.is_empty()) {
             plan.clients.push(row(client, other, |row| row.there = elsewhere.len()));
         }
+        // Without a hook of its own to set, this file stays as it is.
         if of_it > 0 {
             plan.clients.push(row(client, path, |row| {
                 row.added = new.added.len();
@@ -181,10 +193,12 @@ impl Work<'_> {
     fn own(&self, plan: &mut Plan, client: HookClient, path: &'static str) -> Result<(), Complaint> {
         let old = read(self.project, path)?;
         let new = install::whole(client, &self.program) + "\n";
+        // A file of the same name that Tribunal did not write is not replaced.
         if let Some(old) = &old {
             install::check_own(client, old).map_err(|trouble| self.trouble(client, path, &trouble))?;
         }
         let count = install::moments(client).len();
+        // The file is written as a whole, so either all of its hooks are new, or all are there, or all are updated.
         plan.clients.push(row(client, path, |row| match &old {
             None => row.added = count,
             Some(old) if *old == new => row.there = count,
@@ -200,6 +214,7 @@ impl Work<'_> {
         if cleared.removed > 0 {
             plan.clients.push(row(client, path, |row| row.removed = cleared.removed));
         }
+        // `None` as the new text deletes the file, if nothing but our hooks was in it.
         plan.edits.push(Edit { path: path.to_string(), old: Some(old), new: cleared.text });
         Ok(())
     }
@@ -212,8 +227,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A file that only a person can judge.
+    /// Explains a problem with a file that only the user can resolve.
     fn trouble(&self, client: HookClient, path: &str, trouble: &Trouble) -> Complaint {
+        // A broken entry of Tribunal can be repaired from what it should be; a broken file is up to its owner.
         let (exit, mend) = match trouble.is_ours {
             true => (NEGATIVE, "put it back as it was, or take it out"),
             false => (USAGE, "mend it"),

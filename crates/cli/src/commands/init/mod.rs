@@ -1,8 +1,8 @@
 //! `tribunal init`: sets Tribunal up in a project, and takes its hooks out again.
 //!
-//! Everything that would change is worked out first and shown as a diff; then all files are written, or none. What clients
-//! have in their files is `hook::install`'s business, what stands in our own settings [`settings`]'s, what git overlooks
-//! [`ignore`]'s. It starts no client: whether one is there is seen on the path.
+//! Everything that would change is planned first and shown as a diff; then all files are written, or none. The
+//! contents of clients' files are the concern of `hook::install`, our own settings that of [`settings`], and ignored
+//! files that of [`gitignore`]. No client is started: whether one is installed is seen on the search path.
 
 mod document;
 mod hooks;
@@ -58,7 +58,7 @@ fn client_help() -> String {
     format!("Only this client: {}; else those that are on the path", listed(&HookClient::words(), "or"))
 }
 
-/// Everything that would be done.
+/// Everything that the command would do.
 #[derive(Debug, Default)]
 struct Plan {
     edits: Vec<Edit>,
@@ -72,6 +72,7 @@ struct Plan {
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
     let project = context.project();
     let mut plan = plan(arguments, context, &project)?;
+    // A second `init` plans the same edits, which then change nothing.
     plan.edits.retain(Edit::changes_something);
     if !context.json {
         show(&plan, context)?;
@@ -80,6 +81,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         report(&plan, arguments, context, false)?;
         return Ok(0);
     }
+    // Without a terminal and without `--yes` nothing is written: a script has to say explicitly that it may.
     if !arguments.yes {
         if !context.can_ask() {
             return Err(unasked(arguments, context));
@@ -89,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
             return Ok(NEGATIVE);
         }
     }
+    // The files are compared again when they are written, so an edit made during the question is not lost.
     edits::make(&project, &plan.edits).map_err(unwritten)?;
     report(&plan, arguments, context, true)?;
     Ok(0)
@@ -96,17 +99,19 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
 
 fn plan(arguments: &Arguments, context: &Context, project: &Project) -> Result<Plan, Complaint> {
     let mut plan = Plan { bmad: Bmad::of(project).layout.root, ..Plan::default() };
+    // Removing takes out hooks only; settings and ignored lines may be in use by others.
     if arguments.remove {
         hooks::remove(&mut plan, arguments, context, project)?;
         return Ok(plan);
     }
     hooks::set(&mut plan, arguments, context, project)?;
     settings::set(&mut plan, arguments, project)?;
+    // Ignored lines come last: they depend on which files the steps before create.
     ignore::set(&mut plan, arguments, project)?;
     Ok(plan)
 }
 
-/// What of an earlier command has to be said again.
+/// Rebuilds the command line that the user typed, with extra flags behind it.
 fn again(arguments: &Arguments, context: &Context, more: &str) -> String {
     let mut command = format!("{} init", context.answers.program);
     for client in &arguments.clients {
@@ -134,10 +139,11 @@ fn agreed(plan: &Plan) -> Result<bool, Complaint> {
     err.flush()?;
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer)?;
+    // Anything but a clear yes means no.
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// The exact changes, what they do, and what a person should know before they say yes.
+/// Prints the exact changes, what they do, and what the user should know before agreeing.
 fn show(plan: &Plan, context: &Context) -> Result<(), Complaint> {
     let mut out = stdout().lock();
     for edit in &plan.edits {
@@ -152,6 +158,7 @@ fn show(plan: &Plan, context: &Context) -> Result<(), Complaint> {
             writeln!(out, "    {}", escaped(line))?;
         }
     }
+    // The lock is released first, so that both streams appear in this order on a terminal.
     drop(out);
     let mut err = stderr().lock();
     for (mark, lines) in [("W", &plan.warnings), ("i", &plan.notes)] {
@@ -194,10 +201,11 @@ fn document(plan: &Plan, arguments: &Arguments, done: bool) -> Init {
     }
 }
 
-/// A file of the project that is not to be touched as it is.
+/// Reads a file of the project, and explains why it cannot be edited if it is not usable as it is.
 fn read(project: &Project, path: &str) -> Result<Option<String>, Complaint> {
     edits::read(project, path).map_err(|why| {
         let problem = why.problem(path);
+        // What the system refuses is a matter of this machine; every other cause can be corrected in the file.
         let exit = match why {
             tribunal_bmad::shelf::Unreadable::Refused { .. } => ENVIRONMENT,
             _ => crate::complaint::USAGE,
@@ -215,5 +223,6 @@ fn unwritten(error: EditError) -> Complaint {
         EditError::Failed { .. } => Complaint::new(ENVIRONMENT, error.to_string())
             .todo("see that its folder can be written, and that the disk is not full"),
     };
+    // The guarantee holds for both errors: earlier files are restored when a later one fails.
     complaint.why("Nothing was changed: all files are written, or none.")
 }

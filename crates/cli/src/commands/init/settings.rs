@@ -1,6 +1,6 @@
-//! The `tribunal.yaml` of a new project: what can be set, explained, with what holds by default.
+//! Writes the `tribunal.yaml` of a new project: the common settings, explained, with their defaults.
 //!
-//! Only settings stand in it that this version uses. A file that is there is a person's: it is never changed.
+//! It has only settings that this version uses. An existing file belongs to the user and is never changed.
 
 use clap::ValueEnum;
 use tribunal_runner::{Project, edits::Edit};
@@ -34,7 +34,7 @@ impl Profile {
         }
     }
 
-    /// What it sets; everything else is as it is by default.
+    /// Returns what the profile sets; everything else keeps its default.
     fn values(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Profile::Solo => &[("tier", "1"), ("approve", "each")],
@@ -57,7 +57,7 @@ impl Profile {
     }
 }
 
-/// A block of settings, each with what is said of it. What holds by default is known to the table of settings.
+/// A block of settings, each with its description. The defaults come from the table of settings.
 struct Block {
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
@@ -117,6 +117,7 @@ pub(super) fn set(plan: &mut Plan, arguments: &Arguments, project: &Project) -> 
         (None, profile) => {
             plan.edits.push(Edit { path: FILE.to_string(), old: None, new: Some(text(profile)) });
         }
+        // An existing file needs no note, unless the user asked for a profile that has no effect on it.
         (Some(_), None) => {}
         (Some(_), Some(profile)) => {
             let values: Vec<String> =
@@ -131,7 +132,7 @@ pub(super) fn set(plan: &mut Plan, arguments: &Arguments, project: &Project) -> 
     Ok(())
 }
 
-/// A setting of the profile stands in it; what holds anyway stands behind a `#`.
+/// Renders the file. Settings of the profile are active, all others are commented out with their default.
 fn text(profile: Option<Profile>) -> String {
     let mut out = format!(
         "# Settings of Tribunal for this project{}. Behind a # without a blank: what holds as long as nothing else is said.\n\
@@ -141,6 +142,7 @@ fn text(profile: Option<Profile>) -> String {
     );
     for block in &BLOCKS {
         out.push('\n');
+        // A block without a name has top-level settings.
         let indent = if block.name.is_empty() { "" } else { "  " };
         if !block.name.is_empty() {
             out.push_str(&format!("{}:\n", block.name));
@@ -148,10 +150,11 @@ fn text(profile: Option<Profile>) -> String {
         for (name, about) in block.settings {
             let path =
                 if block.name.is_empty() { name.to_string() } else { format!("{}.{name}", block.name) };
+            // A profile overrides few settings; the file shows all of them, so that it can serve as a reference.
             let values = profile.map(Profile::values).unwrap_or_default();
             let line = match values.iter().find(|(known, _)| *known == path) {
                 Some((_, value)) => format!("{name}: {value}"),
-                // The only one without a default is a list.
+                // The only setting without a default is a list.
                 None => format!("#{name}: {}", written_default(&path).as_deref().unwrap_or("[]")),
             };
             out.push_str(&format!("{indent}# {about}\n{indent}{line}\n"));

@@ -1,5 +1,5 @@
-//! `tribunal inspect menu FILE`: the menus in what an agent said, each with its score and the reasons, what only looks like one,
-//! and questions that are none. What to answer is not decided here.
+//! `tribunal inspect menu FILE`: lists the menus in an agent's text with their scores and reasons, what only looks
+//! like a menu, and questions without one. What to answer is not decided here.
 
 use std::{
     io::{Write, stdout},
@@ -21,27 +21,27 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Menus {
     schema: &'static str,
-    /// The last one is what waits for an answer.
+    /// The menus; the last one waits for an answer.
     menus: Vec<Menu>,
-    /// What looks like a menu and is none.
+    /// Passages that look like a menu and are none.
     rejected: Vec<Menu>,
-    /// What waits for an answer and is no menu.
+    /// Questions that wait for an answer and have no menu.
     questions: Vec<Asked>,
-    /// How many earlier ones are not given, for their number.
+    /// The number of earlier ones that are left out because there are too many.
     left_out: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Menu {
-    /// vertical, horizontal, numbered, iteration, exit, glued, trailing, elicitation or lone.
+    /// The shape: vertical, horizontal, numbered, iteration, exit, glued, trailing, elicitation or lone.
     shape: String,
     first_line: usize,
     last_line: usize,
     options: Vec<Offer>,
-    /// A menu has 70 or more.
+    /// The score; a menu has at least 70.
     score: u32,
     reasons: Vec<Reason>,
-    /// Why it is none; empty: it is one.
+    /// The reasons why this is not a menu; empty if it is one.
     because: Vec<String>,
 }
 
@@ -49,7 +49,8 @@ struct Menu {
 struct Offer {
     key: String,
     label: String,
-    /// By its label: continue, approve, advanced elicitation, party, yolo, exit, back, edit, fix, skip, validate, yes, no, other.
+    /// What the label means: continue, approve, advanced elicitation, party, yolo, exit, back, edit, fix, skip,
+    /// validate, yes, no, other.
     meaning: String,
     line: usize,
 }
@@ -62,7 +63,7 @@ struct Reason {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Asked {
-    /// tag, agent, yes-no, key, named or prose.
+    /// How it is asked: tag, agent, yes-no, key, named or prose.
     asked: String,
     text: String,
     line: usize,
@@ -79,6 +80,7 @@ pub(super) fn run(file: &Path, context: &Context) -> Result<u8, Complaint> {
     } else {
         show(&mut stdout().lock(), &menus)?;
     }
+    // A question alone is negative, too: scripts ask for a menu they can choose from.
     Ok(if is_one { 0 } else { NEGATIVE })
 }
 
@@ -100,9 +102,11 @@ impl Menus {
 
 impl Menu {
     fn of(menu: menu::Menu) -> Menu {
+        // The shape and the meaning of options are written as serde names them.
         Menu {
             shape: word(&menu.shape),
             first_line: menu.lines.start,
+            // The detector's range is half-open, users expect the last line to be included.
             last_line: menu.lines.end.saturating_sub(1),
             options: menu.options.into_iter().map(Offer::of).collect(),
             score: menu.score,
@@ -133,13 +137,14 @@ impl Asked {
     }
 }
 
-/// The word it is written as in JSON.
+/// Returns the name by which serde writes a unit variant, so that terminal and JSON use the same words.
 fn word(value: &impl Serialize) -> String {
     let written = serde_json::to_value(value).ok();
     written.and_then(|value| value.as_str().map(String::from)).unwrap_or_default()
 }
 
 fn show(out: &mut impl Write, menus: &Menus) -> Result<(), Complaint> {
+    // The result comes first, and what was considered for it afterwards.
     if menus.menus.is_empty() {
         writeln!(out, "no menu")?;
     }
@@ -148,6 +153,7 @@ fn show(out: &mut impl Write, menus: &Menus) -> Result<(), Complaint> {
         show_options(out, &menu.options)?;
         show_reasons(out, menu)?;
     }
+    // Rejected passages are shown with their scores, because this command exists to explain the detection.
     for menu in &menus.rejected {
         writeln!(out, "no menu in {}, {}, score {}", lines(menu), menu.shape, menu.score)?;
         for because in &menu.because {
@@ -182,6 +188,7 @@ fn lines(menu: &Menu) -> String {
 fn show_options(out: &mut impl Write, options: &[Offer]) -> Result<(), Complaint> {
     for option in options {
         let Offer { key, label, meaning, .. } = option;
+        // A lone key has no label of its own.
         let shown = if label == key { format!("  {key}") } else { format!("  [{key}] {label}") };
         writeln!(out, "{} ({})", escaped(shown.trim_end()), escaped(meaning))?;
     }

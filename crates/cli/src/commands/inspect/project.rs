@@ -1,7 +1,7 @@
-//! `tribunal inspect project`: which BMAD is installed and how that was told, where documents stand, how each step is run, how
-//! far the project has come, and what is wrong with any of it.
+//! `tribunal inspect project`: shows which BMAD is installed and how that was recognized, where documents are, how
+//! each step is run, how far the project has come, and what is wrong with any of it.
 //!
-//! Works without BMAD, too: then there is little to say. Nothing is changed and nothing is started.
+//! It works without BMAD, too: then there is little to show. Nothing is changed and nothing is started.
 
 use std::{
     collections::BTreeMap,
@@ -51,14 +51,14 @@ pub(crate) struct ProjectReport {
     root: String,
     /// How BMAD is installed.
     layout: Layout,
-    /// output, planning, implementation, knowledge and tests, each with where it was said.
+    /// The directories for output, planning, implementation, knowledge and tests, each with its origin.
     folders: BTreeMap<&'static str, Place>,
     client: String,
     /// How that client runs each step; a kind is slash, text or missing.
     commands: BTreeMap<Step, Command>,
     /// The project's own agents by their long names.
     roster: Vec<String>,
-    /// Whom `--agent` means.
+    /// The agent that `--agent` means.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     progress: Progress,
@@ -68,7 +68,7 @@ pub(crate) struct ProjectReport {
     problems: Vec<Trouble>,
 }
 
-/// A folder and who said so.
+/// A directory and where it is set.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Place {
     path: String,
@@ -85,13 +85,13 @@ struct Progress {
     todo: String,
 }
 
-/// A task that was named.
+/// What is known about the task that the user named.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Task {
     suggestion: Suggestion,
     quick_dev: quick::Mode,
     weight: quick::Weight,
-    /// Why it is not simple.
+    /// The reasons why the task is not simple.
     because: Vec<String>,
 }
 
@@ -116,12 +116,14 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     } else {
         show(&mut stdout().lock(), &report)?;
     }
+    // Warnings and notes leave the exit code alone: the project can be used as it is.
     let negative = report.problems.iter().any(|problem| problem.weight == Weight::Error);
     Ok(if negative { NEGATIVE } else { 0 })
 }
 
-/// An agent by any of its names; a name of two is an error.
+/// Describes an agent by any of its names; an ambiguous name is an error.
 fn meant(shelf: &dyn Shelf, said: &str) -> Result<String, Complaint> {
+    // Problems of the roster are part of the report already.
     let roster = roster::of(shelf, &mut Vec::new()).map(|(roster, _)| roster).unwrap_or_default();
     match roster.named(said) {
         Ok(member) => Ok(format!("{} ({}, {})", member.qualified(), member.name, member.title)),
@@ -138,15 +140,17 @@ fn report(shelf: &dyn Shelf, arguments: &Arguments, root: String) -> ProjectRepo
     let mut problems = [layout.problems.clone(), config.problems.clone(), found.problems.clone()].concat();
     let roster = roster::of(shelf, &mut problems).map(|(roster, _)| roster).unwrap_or_default();
     let client = arguments.client.as_str();
+    // Commands are looked up for one client only: the others may have other files for the same step.
     let commands = Step::ALL.map(|step| (step, commands::of(&layout, step, client, shelf)));
     let task = arguments.task.as_deref().map(|words| task(words, shelf, &layout, &mut problems));
-    // Several readers may stumble over one file.
+    // Several readers may report the same problem of one file.
     let mut seen = Vec::new();
     problems.retain(|problem| {
         let new = !seen.contains(problem);
         seen.push(problem.clone());
         new
     });
+    // The sort is stable, so problems of the same weight keep the order in which the files were read.
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.weight));
     let Found { state, reasons, documents, next, todo, .. } = found;
     ProjectReport {
@@ -168,6 +172,7 @@ fn report(shelf: &dyn Shelf, arguments: &Arguments, root: String) -> ProjectRepo
 fn folders(config: &Config) -> BTreeMap<&'static str, Place> {
     let folders = &config.folders;
     let place = |path: &String, keys: &[&str]| {
+        // The keys differ by BMAD's era; the first one that is set wins.
         let origin = keys.iter().find_map(|key| config.origin(key));
         let origin = origin.map_or("default".into(), |origin| format!("{}:{}", origin.path, origin.line));
         Place { path: if path.is_empty() { ".".into() } else { path.clone() }, origin }
@@ -184,6 +189,7 @@ fn folders(config: &Config) -> BTreeMap<&'static str, Place> {
 }
 
 fn task(words: &str, shelf: &dyn Shelf, layout: &Layout, problems: &mut Vec<Problem>) -> Task {
+    // Levels are optional: without the file, the built-in ones hold.
     let path = layout.root.as_ref().map(|root| format!("{root}/{}", tier::LEVELS));
     let text = path.as_ref().and_then(|path| shelf::read(shelf, path, problems));
     let levels = match (&path, &text) {
@@ -216,6 +222,7 @@ fn show(out: &mut impl Write, report: &ProjectReport) -> Result<(), Complaint> {
     for (name, place) in &report.folders {
         writeln!(out, "  {name:<14} {:<44} {}", escaped(&place.path), escaped(&place.origin))?;
     }
+    // Without BMAD there are neither steps nor a roster.
     if report.layout.root.is_some() {
         writeln!(out, "\nsteps, for {}", escaped(&report.client))?;
         show_steps(out, &report.commands)?;
@@ -232,7 +239,7 @@ fn show(out: &mut impl Write, report: &ProjectReport) -> Result<(), Complaint> {
 }
 
 fn show_steps(out: &mut impl Write, commands: &BTreeMap<Step, Command>) -> Result<(), Complaint> {
-    // Most of what is missing is missing for one reason, with one remedy: said once.
+    // Most missing commands have the same reason and remedy, which is printed once at the end.
     let mut remedy = None;
     for (step, command) in commands {
         let said = match command {
@@ -255,6 +262,7 @@ fn show_steps(out: &mut impl Write, commands: &BTreeMap<Step, Command>) -> Resul
 fn show_layout(out: &mut impl Write, layout: &Layout) -> Result<(), Complaint> {
     let version = layout.version.as_deref().unwrap_or("of an unknown version");
     match (&layout.root, layout.era) {
+        // Version 4 has another layout entirely; it is named so that the user knows that it was noticed.
         (None, _) if layout.v4 => writeln!(out, "BMAD       4, which is not read")?,
         (None, _) => writeln!(out, "BMAD       not installed")?,
         (Some(root), era) => {
@@ -274,6 +282,7 @@ fn show_layout(out: &mut impl Write, layout: &Layout) -> Result<(), Complaint> {
         writeln!(out, "modules    {}", escaped(&modules.join(", ")))?;
     }
     for (index, client) in layout.clients.iter().enumerate() {
+        // Only the first row has the label; the others are aligned below it.
         let head = if index == 0 { "clients" } else { "" };
         let line = format!("{head:<10} {}: {} in {}", client.name, client.count, client.folder);
         writeln!(out, "{}", escaped(&line))?;
@@ -289,6 +298,7 @@ fn roster_line(roster: &[String]) -> String {
         0 => "none; parties use the built-in personas".into(),
         count => {
             let noun = if count == 1 { "agent" } else { "agents" };
+            // Eight names fit on a line; the count says how many there are in all.
             let shown = roster.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
             let more = if count > 8 { ", …" } else { "" };
             escaped(&format!("{count} {noun}: {shown}{more}"))
@@ -315,7 +325,7 @@ fn show_progress(out: &mut impl Write, report: &ProjectReport) -> Result<(), Com
         Ground::Greenfield => "greenfield",
         Ground::Brownfield => "brownfield",
     };
-    // Stories that are under way are documented by their plans.
+    // Once stories are under way, their plans document the project.
     let begins = matches!(progress.state, State::Clean | State::Legacy);
     let first = if field.needs_documenting() && begins { "; document-project comes first" } else { "" };
     writeln!(out, "field      {ground}{first}")?;
@@ -357,6 +367,7 @@ fn show_problems(out: &mut impl Write, problems: &[Trouble]) -> Result<(), Compl
             Weight::Note => "[i]",
         };
         writeln!(out, "{sign} {}", escaped(&problem.what))?;
+        // The explanation and the remedy may both be missing.
         for line in [&problem.why, &problem.todo].into_iter().filter(|line| !line.is_empty()) {
             writeln!(out, "    {}", escaped(line))?;
         }

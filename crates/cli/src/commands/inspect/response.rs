@@ -1,4 +1,5 @@
-//! `tribunal inspect response --agent A FILE`: what a driver reads from an agent's raw output, and what the words say.
+//! `tribunal inspect response --agent A FILE`: shows what a driver reads from an agent's raw output, and what the
+//! text says about the work.
 
 use std::{
     io::{Write, stdout},
@@ -35,24 +36,24 @@ pub(crate) struct Response {
     schema: &'static str,
     agent: String,
     driver: String,
-    /// Its last word was there.
+    /// Whether the final message was there.
     finished: bool,
-    /// It had begun to work.
+    /// Whether the agent had begun to work.
     active: bool,
     session: Option<String>,
     usage: Usage,
     fault: Option<Fault>,
     /// What follows from the fault: retry, retry_then_fall_back, wait, fall_back or stop.
     rule: Option<&'static str>,
-    /// What its output says beside the answer: tools it was denied, servers that did not start.
+    /// What the output says beside the answer, such as denied tools or servers that did not start.
     remarks: Vec<String>,
     answer: Answer,
-    /// What the words say of the work; see `tribunal_agents::analysis`.
+    /// What the text says about the work; see `tribunal_agents::analysis`.
     #[schemars(with = "serde_json::Value")]
     analysis: Analysis,
 }
 
-/// The final text, as its parser sees it.
+/// The final text after parsing.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answer {
     #[serde(flatten)]
@@ -65,13 +66,17 @@ struct Answer {
 pub(super) fn run(name: &str, text: &str, wanted: Wanted, context: &Context) -> Result<u8, Complaint> {
     let agent = agent(name, context)?;
     let agent = DrivenAgent::new(agent).map_err(|unknown| Complaint::usage(unknown.to_string()))?;
+    // Limits are often given as a local time of day, so the decoder needs clock and time zone.
     let clock = Clock { now_ms: now_ms(), zone: jiff::tz::TimeZone::system() };
+    // A file has no exit code; a successful one makes the decoder judge by the output alone.
     let finished = Finished { code: Some(0), stdout: text, stderr: "", clock: &clock, talk: Talk::New };
     let Decoded { text: last, usage, session, fault, finished, active, remarks } = agent.decode(&finished);
     let parsed = parse(&last, wanted);
     let shape = agent.client().and_then(|client| Shape::named(client.id));
+    // The analysis sees the raw output: it looks for signs of work that are not part of the answer.
     let analysis = analyse(text, shape, &Before::default());
     let usable = fault.is_none() && !matches!(parsed.content, Content::Unreadable { .. });
+    // The driver and the parser both have remarks, which are kept apart.
     let Parsed { content, minutes, remarks: overlooked } = parsed;
     let response = Response {
         schema: "tribunal.response/1",
@@ -104,14 +109,16 @@ fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// An agent of the settings, else a driver by its name. Settings that cannot be read do not keep anybody from looking.
+/// Finds an agent of the settings, else a driver of that name. Unreadable settings do not prevent the inspection.
 fn agent(name: &str, context: &Context) -> Result<AgentSpec, Complaint> {
+    // An agent's name in the settings takes precedence over a driver of the same name.
     if let Ok(effective) = settings::gather(context.project().root(), &Given::from_environment())
         && let Some(driver) = settings::driver_of(name, &effective)
     {
         return driver.map(|driver| AgentSpec::new(name, driver));
     }
     let driver = match name {
+        // Neither needs its real arguments here: only their way of decoding is used.
         "command" => DriverSpec::Command { argv: Vec::new() },
         "replay" => DriverSpec::Replay { script: String::new(), paced: false },
         _ => match AgentClient::find(clients::canonical(name)) {
@@ -140,7 +147,7 @@ fn rule_word(rule: Rule) -> &'static str {
     }
 }
 
-/// What follows from a fault, for people.
+/// Describes for the user what follows from a fault.
 fn rule_says(rule: Rule) -> &'static str {
     match rule {
         Rule::Retry => "the same is tried once more",
@@ -151,6 +158,7 @@ fn rule_says(rule: Rule) -> &'static str {
     }
 }
 
+// The labels have a fixed width, so that the values line up.
 fn show(out: &mut impl Write, response: &Response) -> Result<(), Complaint> {
     let yes = |flag: bool| if flag { "yes" } else { "no" };
     writeln!(out, "read as    {}", escaped(&response.driver))?;
@@ -176,6 +184,7 @@ fn show(out: &mut impl Write, response: &Response) -> Result<(), Complaint> {
     let analysis = &response.analysis;
     let verdict = if analysis.done { "done" } else { "goes on" };
     writeln!(out, "\nits words: {verdict}, score {}", analysis.score)?;
+    // Flags that are not set are left out.
     for (flag, says) in [(analysis.test_only, "tests only"), (analysis.stuck, "stuck")] {
         if flag {
             writeln!(out, "  {says}")?;
@@ -187,12 +196,13 @@ fn show(out: &mut impl Write, response: &Response) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// `21,000 tokens in, 300 out, 0 from the cache; cost 0.16`.
+/// Formats usage: `21000 tokens in, 300 out, 0 from the cache; cost 0.16`.
 fn used(usage: &Usage) -> String {
     let Usage { input_tokens, output_tokens, cached_tokens, cost, notional, .. } = usage;
     let tokens = format!("{input_tokens} tokens in, {output_tokens} out, {cached_tokens} from the cache");
     match cost {
         None => tokens,
+        // With a subscription the price is only a comparison, and must not be taken for a bill.
         Some(cost) if *notional => format!("{tokens}; {cost} at list price, paid by the subscription"),
         Some(cost) => format!("{tokens}; cost {cost}"),
     }

@@ -1,4 +1,4 @@
-//! `tribunal inspect sprint [FILE]`: what is seen on a board, line by line, and what is wrong with it.
+//! `tribunal inspect sprint [FILE]`: shows how each line of a board is read, and what is wrong with it.
 
 use std::{
     io::{Write, stdout},
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 pub(crate) struct SprintFile {
     schema: &'static str,
     path: String,
-    /// It could be read as a board.
+    /// Whether it could be read as a board.
     readable: bool,
     entries: Vec<Seen>,
     action_items: Vec<ActionItem>,
@@ -43,9 +43,9 @@ pub(crate) struct SprintFile {
 struct Seen {
     line: usize,
     key: Key,
-    /// As it stands there.
+    /// The state as it is written in the file.
     said: String,
-    /// None: it is no state.
+    /// None if the text is not a state.
     state: Option<State>,
 }
 
@@ -54,8 +54,10 @@ pub(super) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
         Some(file) => read(file, context)?,
         None => {
             let bmad = Bmad::of(&context.project());
+            // The board is shown even if it is broken, since this command exists to explain why.
             match bmad.board.clone() {
                 Some(board) => board,
+                // `require_board` explains why there is no board; its result is an error here.
                 None => return bmad.require_board().map(|_| 0),
             }
         }
@@ -98,6 +100,7 @@ fn show(out: &mut impl Write, board: &Board) -> Result<(), Complaint> {
     writeln!(out, "{}", escaped(&counts))?;
     for entry in &board.entries {
         let state = entry.state.map_or("no state", State::as_str);
+        // The raw text is worth showing only where it differs from how it was understood.
         let said = if state == entry.said { String::new() } else { format!("  (says `{}`)", entry.said) };
         writeln!(out, "{}", escaped(&format!("{:>5}  {:<13}  {}{said}", entry.line, state, entry.key)))?;
     }

@@ -1,4 +1,5 @@
-//! `tribunal inspect story FILE`: what is seen in a story's file, each with its line, and what is wrong with it.
+//! `tribunal inspect story FILE`: shows what is read from a story's file, with line numbers, and what is wrong with
+//! it.
 
 use std::{
     io::{Write, stdout},
@@ -35,6 +36,7 @@ pub(super) fn run(file: &Path, context: &Context) -> Result<u8, Complaint> {
     let text = super::text_of(file, context)?;
     let path = file.display().to_string();
     let story = story::read(&path, &text);
+    // A story with warnings can still be worked on; one with errors cannot.
     let wrong = story.problems.iter().any(|problem| problem.weight == Weight::Error);
     let (tasks_done, tasks_all) = story.progress();
     let seen = StoryFile { schema: "tribunal.inspect-story/1", path, tasks_done, tasks_all, story };
@@ -53,6 +55,7 @@ fn show(out: &mut impl Write, seen: &StoryFile) -> Result<(), Complaint> {
     writeln!(out, "key         {}", story.key.as_ref().map_or("-".into(), |key| escaped(&key.to_string())))?;
     writeln!(out, "title       {}", said(&story.title))?;
     writeln!(out, "status      {}", story.status.as_ref().map_or("-".into(), status))?;
+    // Only late eras write the outcome of a review into the file.
     if story.outcome.is_some() {
         writeln!(out, "reviewed    {}", said(&story.outcome))?;
     }
@@ -70,6 +73,7 @@ fn show(out: &mut impl Write, seen: &StoryFile) -> Result<(), Complaint> {
     }
     writeln!(out, "criteria    {}", story.criteria.len())?;
     for criterion in &story.criteria {
+        // A criterion may span several lines; the first is enough to recognize it.
         let first = criterion.text.lines().next().unwrap_or_default();
         let more = if criterion.text.lines().nth(1).is_some() { " …" } else { "" };
         writeln!(out, "  {:<3} {}{more}", criterion.number, placed(first, criterion.line))?;
@@ -93,9 +97,10 @@ fn placed(text: &str, line: usize) -> String {
     format!("{} (line {line})", escaped(text))
 }
 
-/// `done, from "Done" in the body (line 3)`.
+/// Formats a status line: `done, from "Done" in the body (line 3)`.
 fn status(line: &StatusLine) -> String {
     let place = if line.place == Place::Body { "in the body" } else { "in the front matter" };
+    // A spec of a late era has states of its own, which no story status stands for.
     let meant = match (line.status, line.spec) {
         (Some(status), _) => status.as_str(),
         (None, Some(spec)) => spec.as_str(),
@@ -115,6 +120,7 @@ fn show_task(out: &mut impl Write, task: &Task, depth: usize) -> Result<(), Comp
         placed(&task.text, task.line),
         indent = depth * 2
     )?;
+    // Subtasks nest without a fixed limit, each level two columns deeper.
     task.subtasks.iter().try_for_each(|sub| show_task(out, sub, depth + 1))
 }
 

@@ -1,4 +1,4 @@
-//! `tribunal inspect transcript RUN KEY`: what an agent printed, what was read from it, and what went wrong.
+//! `tribunal inspect transcript RUN KEY`: shows what an agent printed, what was read from it, and what went wrong.
 
 use std::io::{Write, stdout};
 
@@ -34,6 +34,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+    // The key can be given by position or as `--key`; clap allows only one of them.
     let said = arguments.key.as_ref().or(arguments.named.as_ref()).map_or("", String::as_str);
     let project = context.project();
     let (store, run) = context.run_meant(&project, Some(&arguments.run))?;
@@ -52,12 +53,14 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     Ok(0)
 }
 
-/// The calls of exactly this key (it may have come again in a later stretch), else those whose key contains it.
+/// Finds the calls with exactly this key, of which there may be several in later stretches, else those whose key
+/// contains it.
 fn meant<'a>(calls: Vec<Call<'a>>, said: &str, run: &RunId) -> Result<Vec<Call<'a>>, Complaint> {
     let with = |fits: &dyn Fn(&str) -> bool| -> Vec<Call<'a>> {
         calls.iter().filter(|call| fits(call.key.as_str())).cloned().collect()
     };
     let exact = with(&|key| key == said);
+    // Parts are tried only if nothing matches exactly, so that a full key never selects its own extensions.
     let found = if exact.is_empty() { with(&|key| key.contains(said)) } else { exact };
     if !found.is_empty() {
         return Ok(found);
@@ -87,12 +90,14 @@ fn transcript(call: &Call<'_>, store: &Store) -> Result<Transcript, StoreError> 
             remarks: Vec::new(),
             patch: None,
         },
+        // A call without a reply is under way, or its run was interrupted.
         _ => Transcript { call: call_row, fault: None, read: None, remarks: Vec::new(), patch: None },
     })
 }
 
 fn write_call(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<(), Complaint> {
     let usage = call.usage();
+    // Some agents report no usage; it is then estimated from the sizes of prompt and output.
     let about = if usage.estimated { "about " } else { "" };
     let cost = usage.cost.map(|cost| format!(", {cost} in cost")).unwrap_or_default();
     let task = call.task;
@@ -113,6 +118,7 @@ fn write_call(out: &mut impl Write, call: &Call<'_>, store: &Store) -> Result<()
     match call.reply {
         None => writeln!(out, "not answered yet")?,
         Some(Reply::Ask(AskOutcome::Answered(reply))) => {
+            // The parser's view comes first and the raw output last: the former is what the run acted upon.
             write!(out, "read as ")?;
             let answer =
                 AnswerRead { content: &reply.content, minutes: &reply.minutes, remarks: &reply.remarks };

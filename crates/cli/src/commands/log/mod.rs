@@ -1,6 +1,6 @@
-//! `tribunal log [RUN]`: a run drawn from its journal, as live; in part, in full, or while it goes on.
+//! `tribunal log [RUN]`: draws a run from its journal as it looked live; in part, in full, or while it goes on.
 //!
-//! What was sent to agents and what they answered is in [`sent`].
+//! What was sent to agents and what they answered is in [`agent_calls`].
 
 pub(super) mod sent;
 
@@ -21,7 +21,7 @@ use tribunal_store::Store;
 
 use crate::{complaint::Complaint, context::Context, settings::nearest};
 
-/// Between two looks at a run that goes on.
+/// The pause between two reads of a journal that is still being written.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
@@ -61,6 +61,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Complaint> {
+    // The filter is built first, so that a misspelt option is reported before anything is opened.
     let wanted = arguments.wanted(now_ms())?;
     let project = context.project();
     let (store, run) = context.run_meant(&project, arguments.run.as_deref())?;
@@ -73,6 +74,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<u8, Compla
     if arguments.follow {
         follow(&mut log, &store, &project, &run)?;
     }
+    // An empty result is no error, but on a terminal it would look as if the command had done nothing.
     if log.drawn == 0 && !context.json {
         let run = escaped(run.as_str());
         writeln!(stderr(), "[i] run {run} has no such entries; all of them: tribunal log {run} --verbose")?;
@@ -96,6 +98,7 @@ impl Arguments {
                     .todo("for instance: tribunal log --since 10m")
             })
         });
+        // Kinds are checked against the schema: an unknown one would silently match nothing.
         for kind in &self.kind {
             known_kind(kind)?;
         }
@@ -114,7 +117,7 @@ impl Arguments {
         if context.json {
             Box::new(JsonLines::new(stdout()))
         } else if self.verbose || !self.kind.is_empty() || self.key.is_some() {
-            // Most kinds, and effects above all, have no line of their own in the story.
+            // The narrative has no line for most kinds of entries, least of all for effects.
             Box::new(Verbose::new(stdout(), screen))
         } else {
             Box::new(Lines::new(stdout(), screen, Mode::default()))
@@ -132,6 +135,7 @@ struct Log {
 impl Log {
     fn read(&mut self, entries: &[Entry]) -> Result<(), Complaint> {
         for entry in entries {
+            // Filtered entries still reach the reporter, since later lines depend on what happened before.
             if self.filter.wants(entry) {
                 self.drawn += 1;
                 self.reporter.entry(entry)?;
@@ -151,20 +155,22 @@ impl Log {
     }
 }
 
-/// Reads on until the run has ended or nobody works on it any more.
+/// Reads on until the run has ended or its process is gone.
 fn follow(log: &mut Log, store: &Store, project: &Project, run: &RunId) -> Result<(), Complaint> {
     while !log.has_ended() {
-        // Looked at before reading: whoever let go of the run in between has written its last entry.
+        // Liveness is checked before reading: a process that ends in between has written its last entry by then.
         let live = Runner::is_live(project, run);
         let after = log.last.as_ref().map_or(0, |entry| entry.seq);
         let entries = store.entries(run, after)?;
         log.read(&entries)?;
+        // The process is gone, everything is read, and there is no final entry: the run died.
         if !live && entries.is_empty() && !log.has_ended() {
             let run = escaped(run.as_str());
             writeln!(stderr(), "[W] run {run} died; to go on with it: tribunal resume {run}")?;
             return Ok(());
         }
         if entries.is_empty() {
+            // The database gives no notification, so the journal is polled.
             std::thread::sleep(LOOK_AGAIN);
         }
     }
@@ -185,7 +191,7 @@ fn known_kind(kind: &str) -> Result<(), Complaint> {
     })
 }
 
-/// Every kind of entry, as their schema lists them: a new one is known here at once.
+/// Lists every kind of entry from the schema, so that a new kind is known here at once.
 fn kinds() -> Vec<String> {
     let schema = schema_for!(Event).to_value();
     let variants = schema["oneOf"].as_array().cloned().unwrap_or_default();
@@ -200,9 +206,10 @@ fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A while ago, or a moment.
+/// Parses a duration ago, or a point in time.
 fn since(said: &str, now_ms: u64) -> Option<u64> {
     let digits = said.find(|c: char| !c.is_ascii_digit())?;
+    // Text that is no duration with a unit may be a point in time.
     let unit = match &said[digits..] {
         "s" => 1_000,
         "m" => 60_000,

@@ -1,4 +1,5 @@
-//! `tribunal log --prompts` and `--sent`: which agent was sent which text, what it answered, and whose model got it.
+//! `tribunal log --prompts` and `--sent`: lists which agent was sent which text, what it answered, and which vendor's
+//! model got it.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +22,7 @@ use crate::{
 
 pub(super) struct Wish {
     pub run: RunId,
-    /// Not only what was sent.
+    /// Whether answers are listed, too, and not only what was sent.
     pub answers: bool,
     pub wanted: Wanted,
 }
@@ -29,13 +30,15 @@ pub(super) struct Wish {
 pub(super) fn run(wish: &Wish, store: &Store, context: &Context) -> Result<u8, Complaint> {
     let entries = store.entries(&wish.run, 0)?;
     let mut filter = Filter::new(wish.wanted.clone());
+    // The filter keeps state from entry to entry, so it has to see all of them in order.
     let wanted: BTreeSet<u64> =
         entries.iter().filter(|entry| filter.wants(entry)).map(|entry| entry.seq).collect();
     let mut calls = calls(&entries);
     calls.retain(|call| {
+        // A call is listed if either its request or its reply passes the filter.
         wanted.contains(&call.asked) || call.answered.is_some_and(|seq| wanted.contains(&seq))
     });
-    // Whoever names a key wants to read.
+    // A key selects few calls, so their texts are printed in full.
     let texts = wish.answers && wish.wanted.key.is_some();
     let bytes = |hash: &Hash| store.blob_bytes(hash).ok().flatten();
     let mut out = stdout().lock();
@@ -44,12 +47,14 @@ pub(super) fn run(wish: &Wish, store: &Store, context: &Context) -> Result<u8, C
             calls.iter().map(|call| row(call, wish.answers, texts, store)).collect();
         let schema = if wish.answers { "tribunal.prompts/1" } else { "tribunal.sent/1" };
         let vendors = if wish.answers { Vec::new() } else { by_vendor(&calls, &bytes) };
+        // Totals by vendor answer where data went, which is the question behind `--sent`.
         let vendors = vendors.into_iter().map(|(sent, _)| VendorRow {
             vendor: sent.vendor,
             prompts: sent.prompts,
             bytes: sent.bytes,
             usage: sent.usage,
         });
+        // The rows are not needed for `--prompts`, where they stay empty.
         let vendors = vendors.collect();
         documents::print(&Calls { schema, run: wish.run.clone(), calls: rows?, vendors })?;
     } else if calls.is_empty() {
@@ -66,7 +71,8 @@ pub(super) fn run(wish: &Wish, store: &Store, context: &Context) -> Result<u8, C
     Ok(0)
 }
 
-/// A call as programs get it; with `answers` also what came back, with `texts` the texts themselves.
+/// Builds a call's row for the JSON output; with `with_answers` also the reply, with `with_texts` the texts
+/// themselves.
 pub(in crate::commands) fn row(
     call: &Call<'_>,
     answers: bool,
@@ -76,6 +82,7 @@ pub(in crate::commands) fn row(
     let text = |hash: Option<&Hash>| -> Result<Option<Text>, StoreError> {
         let Some(hash) = hash else { return Ok(None) };
         let bytes = store.blob_bytes(hash)?;
+        // A text may have been removed by `gc`; then only its hash is known.
         let text = if texts && bytes.is_some() { Some(read(store, hash)?) } else { None };
         Ok(Some(Text { hash: hash.clone(), bytes, text }))
     };

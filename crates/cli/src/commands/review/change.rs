@@ -1,4 +1,4 @@
-//! A code change as a person names it: from flags to runs, with everything said that is not under review.
+//! Turns a code change, as the user names it by flags, into runs, and reports everything that will not be reviewed.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ use crate::{
     settings::{Wishes, resolve},
 };
 
-/// Reasons and names that are shown one by one.
+/// At most this many reasons and names are shown one by one.
 const MOST_SHOWN: usize = 5;
 
 /// A change instead of files.
@@ -40,7 +40,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The change that was asked for; none: files are meant, or a story.
+    /// Returns the change that was asked for; `None` if files or a story are meant.
     pub fn wanted<'a>(
         &self,
         paths: &'a [PathBuf],
@@ -51,7 +51,7 @@ impl Choice {
         Ok(Some(Wanted { asked, paths, story, bookkeeping: Vec::new(), beside: false }))
     }
 
-    /// The story that is meant without a change.
+    /// Returns the story that is named without a change.
     pub fn story(&self) -> Option<&str> {
         self.story.as_deref().filter(|_| self.which.asked().is_none())
     }
@@ -78,6 +78,7 @@ struct Which {
 impl Which {
     fn asked(&self) -> Option<Asked> {
         match self {
+            // clap allows at most one of these flags.
             Which { diff: Some(range), .. } => Some(Asked::Range(range.clone())),
             Which { commit: Some(revision), .. } => Some(Asked::Commit(revision.clone())),
             Which { staged: true, .. } => Some(Asked::Staged),
@@ -87,19 +88,19 @@ impl Which {
     }
 }
 
-/// A change, and what was said beside it.
+/// A change, with the arguments that belong to it.
 pub(super) struct Wanted<'a> {
     pub asked: Asked,
     pub paths: &'a [PathBuf],
     pub story: Option<PathBuf>,
-    /// Folders that are no part of it.
+    /// Directories that are not part of the change.
     pub bookkeeping: Vec<String>,
-    /// Something else is reviewed anyway: no change is only worth a word.
+    /// Whether something else is reviewed anyway, so that the lack of a change is no error.
     pub beside: bool,
 }
 
 impl Wanted<'_> {
-    /// The command up to its paths.
+    /// Rebuilds the command line up to its paths, for suggestions.
     fn typed(&self) -> String {
         match &self.asked {
             Asked::Range(range) => format!("tribunal review --diff {}", quoted(range)),
@@ -111,20 +112,21 @@ impl Wanted<'_> {
     }
 }
 
-/// The runs it takes; none: nothing changed.
+/// Prepares the runs that the change takes; the list is empty if nothing changed.
 pub(super) fn prepare(
     wanted: &Wanted<'_>,
     wishes: &Wishes,
     context: &Context,
 ) -> Result<Vec<Prepared>, Complaint> {
     let project = context.project();
+    // Settings are resolved with an empty change first: the search for the real one depends on them.
     let resolved = resolve(project.root(), Subject::Change(Box::default()), wishes)?;
     check_templates(&project)?;
     let paths =
         wanted.paths.iter().map(|path| below(&project, context, path)).collect::<Result<Vec<_>, _>>()?;
     let request = Request {
         asked: wanted.asked.clone(),
-        // The project itself is no narrowing.
+        // The project's root as a path does not narrow anything.
         paths: paths.into_iter().filter(|path| !path.is_empty()).collect(),
         fix: resolved.settings.fix,
         reviews: resolved.settings.reviews.clone(),
@@ -135,18 +137,22 @@ pub(super) fn prepare(
         Err(ChangeError::Nothing { range }) => {
             return nothing(&range, wanted, context);
         }
+        // The story's own file is still worth a review without a change.
         Err(error) if wanted.beside && is_none(&error) => {
             writeln!(stderr(), "[i] only its file is reviewed: {}", escaped(&error.to_string()))?;
             return Ok(Vec::new());
         }
         other => other.map_err(|error| refused(error, wanted))?,
     };
+    // Paths are checked only now, because a deleted file is a valid path if the change deleted it.
     all_there(wanted, &request.paths, &found, context)?;
     found.change.story = story(wanted, &found, &project, context)?;
+    // What is left out is reported before any money is spent.
     tell(&found)?;
     let (files, bytes) = (found.change.files.len(), found.bytes());
     let parts = found.parts().map_err(|error| refused(error, wanted))?;
     tell_parts(files, bytes, parts.len())?;
+    // Each part gets a copy of the settings that differs only in its subject.
     let prepared = |Part { change, bytes }| {
         let mut resolved = resolved.clone();
         resolved.settings.subject = Subject::Change(Box::new(change));
@@ -155,7 +161,8 @@ pub(super) fn prepare(
     Ok(parts.into_iter().map(prepared).collect())
 }
 
-/// A path that is neither there nor part of the change was mistyped: what it should have named would not be reviewed.
+/// Rejects a path that neither exists nor is part of the change. It was mistyped, and what was meant would not be
+/// reviewed.
 fn all_there(
     wanted: &Wanted<'_>,
     paths: &[String],
@@ -163,6 +170,7 @@ fn all_there(
     context: &Context,
 ) -> Result<(), Complaint> {
     let changed = found.change.files.iter().map(|file| file.path.as_str());
+    // Files that are left out count as known, too: they are reported as such.
     let changed: Vec<&str> = changed.chain(found.change.left_out.iter().map(String::as_str)).collect();
     let missing = wanted.paths.iter().find(|path| fs::symlink_metadata(context.path(path)).is_err());
     let Some(missing) = missing else { return Ok(()) };
@@ -174,7 +182,7 @@ fn all_there(
     if part { Ok(()) } else { Err(SubjectError::Missing { path: missing.display().to_string() }.into()) }
 }
 
-/// There is no change that could be reviewed.
+/// Returns whether the error means that there is no reviewable change, and not that something failed.
 fn is_none(error: &ChangeError) -> bool {
     matches!(
         error,
@@ -185,7 +193,7 @@ fn is_none(error: &ChangeError) -> bool {
     )
 }
 
-/// Nothing to do is good, unless somebody mistyped a path.
+/// Reports that nothing changed. This is fine, unless a path was mistyped.
 fn nothing(range: &str, wanted: &Wanted<'_>, context: &Context) -> Result<Vec<Prepared>, Complaint> {
     if let Some(path) = wanted.paths.iter().find(|path| fs::symlink_metadata(context.path(path)).is_err()) {
         return Err(SubjectError::Missing { path: path.display().to_string() }.into());
@@ -202,17 +210,19 @@ fn nothing(range: &str, wanted: &Wanted<'_>, context: &Context) -> Result<Vec<Pr
     Ok(Vec::new())
 }
 
-/// A path relative to the project's root. It need not be there: a change may have deleted it.
+/// Makes a path relative to the project's root. The path need not exist: a change may have deleted it.
 fn below(project: &Project, context: &Context, path: &Path) -> Result<String, Complaint> {
     let outside = || SubjectError::Outside {
         path: path.display().to_string(),
         root: project.root().display().to_string(),
     };
     let full = context.path(path);
+    // The longest existing ancestor is resolved through links; the rest cannot be and is appended as it is.
     let (there, rest) = full
         .ancestors()
         .find_map(|part| Some((part.canonicalize().ok()?, full.strip_prefix(part).ok()?)))
         .ok_or_else(outside)?;
+    // A `..` in the missing part could lead out of the project unnoticed.
     let plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
     let root = project.root().canonicalize()?;
     let relative = there.join(rest);
@@ -221,7 +231,7 @@ fn below(project: &Project, context: &Context, path: &Path) -> Result<String, Co
     Ok(relative.trim_end_matches('/').to_string())
 }
 
-/// The story it has to meet: the named one, else the one it changes.
+/// Finds the story whose criteria apply: the named one, else the only one that the change edits.
 fn story(
     wanted: &Wanted<'_>,
     found: &Found,
@@ -235,6 +245,7 @@ fn story(
                 writeln!(stderr(), "[i] it has to meet the acceptance criteria of {}", escaped(story))?;
                 Ok(Some(story.clone()))
             }
+            // Guessing among several stories would hold the change against the wrong criteria.
             several => {
                 let names = named(several);
                 writeln!(
@@ -250,6 +261,7 @@ fn story(
     if !tribunal_bmad::criteria(&text).is_empty() {
         return Ok(Some(relative));
     }
+    // The headings are listed because the criteria are often there under another name.
     let all = sections(&text);
     let titles: Vec<&str> = all.iter().map(|section| section.title.as_str()).collect();
     let why = if titles.is_empty() {
@@ -269,7 +281,7 @@ fn named(names: &[String]) -> String {
     if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
 }
 
-/// What is not under review is said before anything starts.
+/// Prints what is not under review, before anything starts.
 fn tell(found: &Found) -> Result<(), Complaint> {
     let Change { left_out, .. } = &found.change;
     for reason in left_out.iter().take(MOST_SHOWN) {
@@ -286,6 +298,7 @@ fn tell(found: &Found) -> Result<(), Complaint> {
 }
 
 fn tell_parts(files: usize, bytes: u64, parts: usize) -> Result<(), Complaint> {
+    // A single part is the usual case and needs no remark.
     if parts > 1 {
         let files = count(u32::try_from(files).unwrap_or(u32::MAX), "file");
         let each = format!("{} files and {}", changes::MOST_FILES, kilobytes(changes::MOST_BYTES));
@@ -299,12 +312,13 @@ fn tell_parts(files: usize, bytes: u64, parts: usize) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// With the commands that would work.
+/// Explains why a change cannot be reviewed, with commands that would work.
 fn refused(error: ChangeError, wanted: &Wanted<'_>) -> Complaint {
     let typed = wanted.typed();
     let steps: Vec<String> = match &error {
         ChangeError::TooBig { folders, .. } => folders
             .iter()
+            // The suggestions narrow the change to one directory each.
             .map(|(folder, files)| format!("{typed} {}    ({files} files)", quoted(folder)))
             .collect(),
         ChangeError::Differs { .. } => vec![format!("review only: {typed} --no-fix")],

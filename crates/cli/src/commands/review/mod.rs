@@ -1,4 +1,5 @@
-//! `tribunal review PATH…`, and `tribunal review --diff RANGE`.
+//! `tribunal review PATH…`, and `tribunal review --diff RANGE`: checks everything first, then starts one or more
+//! runs.
 
 mod change;
 mod plan;
@@ -74,7 +75,7 @@ pub(crate) struct Arguments {
     working: Working,
 }
 
-/// How runs work, and what is shown of it.
+/// How runs work, and what is shown of them.
 #[derive(Debug, clap::Args)]
 struct Working {
     /// Runs that work at the same time, where there are several; 1: one after the other
@@ -87,7 +88,7 @@ struct Working {
     progress: Progress,
 }
 
-/// What becomes of findings.
+/// What happens to findings.
 #[derive(Debug, clap::Args)]
 struct Fixing {
     /// Review only
@@ -125,7 +126,7 @@ enum ApproveName {
 
 pub(super) use story::file as story_file;
 
-/// One run to be.
+/// A run that is ready to start.
 struct Prepared {
     project: Project,
     resolved: Resolved,
@@ -135,11 +136,12 @@ struct Prepared {
 /// What reviewers will read.
 enum Material {
     Text(String),
-    /// So many bytes of diff.
+    /// A diff of this many bytes.
     Diff(u64),
 }
 
 pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complaint> {
+    // Flags become settings of the highest layer, so that they are validated like any other setting.
     let wishes = Wishes::from_environment(context)
         .flag("--tier", "tier", arguments.tier.map(|tier| tier.to_string()))
         .flag("--level", "level", arguments.level.and_then(word))
@@ -150,7 +152,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         .flag("--no-continue", "agents.continue", arguments.working.no_continue.then(|| "false".into()))
         .flag("--jobs", "jobs", arguments.working.jobs.map(|jobs| jobs.to_string()))
         .set(&arguments.set)?;
-    // All are looked at before the first is started: a slip in the last must not cost a review of the first.
+    // Every subject is checked before the first run starts: a mistake in the last one must not cost a review of the
+    // first.
     let jobs = match (arguments.change.wanted(&arguments.paths, context)?, arguments.change.story()) {
         (Some(wanted), _) => change::prepare(&wanted, &wishes, context)?,
         (None, Some(story)) => story::prepare(story, &arguments.paths, &wishes, context)?,
@@ -163,10 +166,12 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
                 .collect::<Result<_, _>>()?
         }
     };
+    // Duplicates are removed before limits are shared out among the runs.
     let mut jobs = once_each(jobs)?;
     let session = session(&arguments.fixing, &mut jobs, context)?;
     tell(jobs.iter().flat_map(|job| &job.resolved.notes))?;
     point_out(jobs.iter().flat_map(|job| &job.resolved.warnings))?;
+    // The strictest share of all projects holds. Without a single job there is nothing to do.
     let Some(share) = jobs.iter().map(|job| job.resolved.share).reduce(Share::least) else { return Ok(0) };
     let share = share.among(jobs.len());
     if arguments.dry_run {
@@ -175,11 +180,13 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
         }
         return plan::show_share(jobs.len(), share, context);
     }
+    // Trust comes after the dry run, which starts nothing, and before the first process.
     for Prepared { project, resolved, .. } in &jobs {
         trust::require(context, project.root(), &resolved.items)?;
         trust::remember(context, project.root(), &resolved.settings);
     }
     require_versions(jobs.iter().map(|job| (job.project.root(), &job.resolved.settings)))?;
+    // The detached process gets the same command line and checks it again; errors are seen here, before it starts.
     if let (true, Some(first)) = (arguments.detach, jobs.first()) {
         let following = Following { runs: jobs.len() - 1, at_once: share.jobs.get() };
         return detach(context, &first.project, following);
@@ -187,11 +194,12 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<u8, Complai
     start(jobs, share, Watching { mode: arguments.working.progress.mode, session }, context)
 }
 
-/// The session that is to repair what is found, if one is.
+/// Chooses the session that repairs what is found, if one is to do so.
 fn session(fixing: &Fixing, jobs: &mut [Prepared], context: &Context) -> Result<Option<String>, Complaint> {
     if !fixing.in_session {
         return Ok(None);
     }
+    // The state file has room for one piece of work only.
     let [job] = jobs else {
         return Err(Complaint::usage("a session repairs one subject at a time")
             .why(format!("{} were named.", jobs.len()))
@@ -212,15 +220,16 @@ fn session(fixing: &Fixing, jobs: &mut [Prepared], context: &Context) -> Result<
     if !loops::is_installed(&job.project) {
         writeln!(stderr(), "[W] no stop hook of Tribunal is set up here, so nobody is held: tribunal init")?;
     }
+    // A stale or finished binding is moved away; a live one of another session is an error.
     session::make_room(&job.project, &session, loops::stale_after(&job.project)?)?;
     Ok(Some(session))
 }
 
-/// Who watches and who repairs.
+/// How the runs are shown, and which session repairs.
 struct Watching {
-    /// None: as the project's settings say.
+    /// None if the project's settings decide.
     mode: Option<Mode>,
-    /// The session that repairs what is found; none: fixers do.
+    /// The session that repairs what is found; `None` if fixers do.
     session: Option<String>,
 }
 
@@ -231,6 +240,7 @@ fn start(jobs: Vec<Prepared>, share: Share, watching: Watching, context: &Contex
         point_out_unfinished(context, &project, &settings)?;
         all.push(Work { project, settings, mode: mode.unwrap_or(progress) });
     }
+    // Several runs share one screen: their lines are labelled, and a closing line sums up each of them.
     if all.len() > 1 {
         return execute_several(context, all, share);
     }
@@ -240,7 +250,7 @@ fn start(jobs: Vec<Prepared>, share: Share, watching: Watching, context: &Contex
     execute(context, project, job, mode, share).map(|ended| ended.exit)
 }
 
-/// What is named twice is reviewed once: side by side the second would find it busy.
+/// Removes duplicates. Two runs of the same subject at the same time would block each other.
 fn once_each(jobs: Vec<Prepared>) -> Result<Vec<Prepared>, Complaint> {
     let mut once: Vec<Prepared> = Vec::new();
     for job in jobs {
@@ -268,6 +278,7 @@ fn prepare(
     context: &Context,
 ) -> Result<Prepared, Complaint> {
     let full = context.path(path);
+    // The check comes before the project is looked for, so that a typing mistake is reported as such.
     if std::fs::symlink_metadata(&full).is_err() {
         return Err(subject::SubjectError::Missing { path: path.display().to_string() }.into());
     }
@@ -280,7 +291,7 @@ fn prepare(
     Ok(Prepared { project, resolved, material: Material::Text(text) })
 }
 
-/// The project's own prompts, all of them: which roles a run will need is not known at its start.
+/// Checks all of the project's own prompts, since it is not known yet which roles a run will need.
 fn check_templates(project: &Project) -> Result<(), Complaint> {
     for role in Role::ALL {
         let name = prompt::file_name(role);
@@ -299,7 +310,7 @@ fn check_templates(project: &Project) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// What a person should know before something starts, once each.
+/// Prints warnings before something starts, each of them once.
 pub(super) fn point_out<'a>(warnings: impl Iterator<Item = &'a String>) -> Result<(), Complaint> {
     let distinct: BTreeSet<&String> = warnings.collect();
     for warning in distinct {
@@ -308,7 +319,7 @@ pub(super) fn point_out<'a>(warnings: impl Iterator<Item = &'a String>) -> Resul
     Ok(())
 }
 
-/// The same, where nothing is amiss.
+/// Prints notes before something starts, each of them once.
 pub(super) fn tell<'a>(notes: impl Iterator<Item = &'a String>) -> Result<(), Complaint> {
     let distinct: BTreeSet<&String> = notes.collect();
     for note in distinct {
@@ -317,17 +328,19 @@ pub(super) fn tell<'a>(notes: impl Iterator<Item = &'a String>) -> Result<(), Co
     Ok(())
 }
 
-/// As the settings call it.
+/// Returns the name by which settings know a value of a flag.
 fn word(name: impl ValueEnum) -> Option<String> {
     name.to_possible_value().map(|value| value.get_name().to_string())
 }
 
-/// A run on the same subject that stopped half-way may be what the person wants; a new one is what they asked for.
+/// Points out a stopped run of the same subject. The user may want to resume it, but asked for a new one, which
+/// starts anyway.
 fn point_out_unfinished(context: &Context, project: &Project, settings: &Settings) -> Result<(), Complaint> {
     let Some(store) = context.journal(project)? else { return Ok(()) };
     for (view, live) in runs::all(&store, project)? {
         let subject = view.settings.as_ref().map(|settings| &settings.subject);
         let same = subject.is_some_and(|subject| is_same(subject, &settings.subject));
+        // A live run is not mentioned: starting a second one fails with an error of its own.
         let unfinished = !live && !matches!(view.phase, Phase::Finished(_));
         if let Some(run) = view.run.as_ref().filter(|_| unfinished && same) {
             let what = if settings.subject.change().is_some() { "change" } else { "file" };
@@ -342,7 +355,7 @@ fn point_out_unfinished(context: &Context, project: &Project, settings: &Setting
     Ok(())
 }
 
-/// A change is the same as long as it is called so and starts from the same state: its files move while it is worked on.
+/// Compares subjects. A change stays the same while its files move, as long as its name and base are the same.
 fn is_same(one: &Subject, other: &Subject) -> bool {
     match (one.change(), other.change()) {
         (Some(one), Some(other)) => one.range == other.range && one.base == other.base,
@@ -357,6 +370,7 @@ fn check_section(path: &str, text: &str, title: &str) -> Result<String, Complain
     let all = sections(text);
     let titles: Vec<&str> = all.iter().map(|section| section.title.as_str()).collect();
     let complaint = Complaint::usage(format!("{path} has no section `{title}`"));
+    // A similar heading is suggested, and all of them are listed, since titles may differ a lot.
     let complaint = match nearest(title, &titles) {
         Some(near) => complaint.todo(format!("did you mean `{near}`?")),
         None => complaint,

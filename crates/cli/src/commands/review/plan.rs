@@ -1,4 +1,4 @@
-//! `--dry-run`: what a review would be.
+//! `--dry-run`: prints what a review would do.
 
 use std::io::{Write, stdout};
 
@@ -23,26 +23,29 @@ use crate::{
     settings::Share,
 };
 
-/// Files of a change that are named; `--json` names all.
+/// At most this many files of a change are named; `--json` names all.
 const MOST_SHOWN: usize = 20;
 
-/// Panel, agents, limits and an estimate; nothing is started.
+/// Prints panel, agents, limits and an estimate. Nothing is started.
 pub(super) fn show(
     settings: &Settings,
     material: &Material,
     share: Share,
     context: &Context,
 ) -> Result<u8, Complaint> {
+    // Without a level it follows from the tier, as it does in a run.
     let level = settings.level.unwrap_or_else(|| level_for(settings.tier, None));
     let roles = panel(&settings.subject, level, settings.tier);
     let seats = roles.iter().enumerate();
     let panel: Vec<Seat> = seats
+        // The same function seats reviewers in a run, so the plan cannot differ from what happens.
         .map(|(index, role)| Seat { role: *role, agent: seating::seat(settings, Job::Review, index, 0) })
         .collect();
     let plan = Plan {
         schema: "tribunal.plan/1",
         subject: settings.subject.clone(),
         level,
+        // The estimate covers the first round only: later ones depend on what is found.
         estimated_input_tokens: roles.iter().map(|role| estimate(settings, *role, material)).sum(),
         panel,
         limits: settings.limits.clone(),
@@ -86,7 +89,7 @@ pub(super) fn show(
     Ok(0)
 }
 
-/// Several share what there is.
+/// Prints how several runs share the permitted agents.
 pub(super) fn show_share(runs: usize, share: Share, context: &Context) -> Result<u8, Complaint> {
     if runs > 1 && !context.json {
         let how = match share.jobs.get() {
@@ -102,7 +105,7 @@ fn agents(share: Share) -> String {
     count(u32::try_from(share.agents.get()).unwrap_or(u32::MAX), "agent")
 }
 
-/// Its files, and what nobody can review of it.
+/// Prints the files of a change and its story.
 fn show_change(out: &mut impl Write, change: &Change, bytes: u64) -> Result<(), Complaint> {
     let files = u32::try_from(change.files.len()).unwrap_or(u32::MAX);
     writeln!(out, "  change:   {} with {} of diff", count(files, "file"), kilobytes(bytes))?;
@@ -118,10 +121,11 @@ fn show_change(out: &mut impl Write, change: &Change, bytes: u64) -> Result<(), 
     Ok(())
 }
 
-/// Four bytes a token: a rule of thumb that is right to within a third for English.
+/// Estimates tokens by four bytes each: a rule of thumb that is right to within a third for English.
 fn estimate(settings: &Settings, role: Role, material: &Material) -> u64 {
     let (text, unseen) = match material {
         Material::Text(text) => (text.as_str(), 0),
+        // The diff is inserted when the prompt is rendered in the run; here only its size is known.
         Material::Diff(bytes) => ("", *bytes),
     };
     let brief =

@@ -1,4 +1,4 @@
-//! What pasted blocks have beside it: accepted, checked and shown, and not used by this version.
+//! Settings of pasted BMAD blocks that are accepted, checked and shown, but not used by this version.
 
 use super::{Row, later, same};
 use crate::settings::kind::Kind;
@@ -15,6 +15,7 @@ const CHECKS: Kind = Kind::ListOf(&[
 ]);
 
 #[rustfmt::skip]
+// The third column is the default as it would be written; an empty text means that there is none.
 pub(super) const ROWS: &[Row] = &[
     later("progress.update_interval_seconds", SECONDS, "5", "How often the display is brought up to date")
         .also(&[same("progress_display.update_interval_seconds")]),
@@ -27,6 +28,7 @@ pub(super) const ROWS: &[Row] = &[
     later("progress.stall_detection_seconds", SECONDS, "60", "When silence is pointed out")
         .also(&[same("progress_display.stall_detection_seconds")]),
 
+    // The automation of BMAD's own workflows.
     later("automation.enabled", Kind::Flag, "true", "Whether BMAD's workflows are automated"),
     later("defaults.require_final_approval", Kind::Flag, "true", "Whether a person signs off at the end")
         .also(&[same("automation.require_final_approval")]),
@@ -35,6 +37,7 @@ pub(super) const ROWS: &[Row] = &[
     later("defaults.max_fix_attempts", COUNT, "5", "Attempts for one failure of a validation"),
     later("defaults.batch_continue_size", COUNT, "3", "Menus in a row that are answered [C]"),
 
+    // The review loop block, as far as no used setting has taken it over.
     later("review_loop.enabled", Kind::Flag, "true", "Whether the review loop runs at BMAD's menus"),
     later("review_loop.confidence_thresholds.minimal", Kind::Percent, "98", "Confidence above which the panel is minimal"),
     later("review_loop.confidence_thresholds.dual", Kind::Percent, "95", "Confidence from which the panel is dual"),
@@ -50,6 +53,7 @@ pub(super) const ROWS: &[Row] = &[
     later("review_loop.issue_tracker.filename_pattern", Kind::Text, "", "What trackers are called"),
     later("review_loop.issue_tracker.save_fix_patterns", Kind::Flag, "true", "Whether verified fixes are remembered"),
 
+    // Checks and menus of BMAD's workflows.
     later("preflight_validation.enabled", Kind::Flag, "true", "Whether a workflow is checked before it starts"),
     later("preflight_validation.checks", CHECKS, "", "What is checked; else everything"),
     later("menu_rate_limiting.min_interval_seconds", SECONDS, "2", "Time between two menus that are shown"),
@@ -57,6 +61,7 @@ pub(super) const ROWS: &[Row] = &[
     later("menu_rate_limiting.batch_silent_progress", Kind::Flag, "true", "Whether silent steps are summed up"),
     later("menu_rate_limiting.use_progress_indicator", Kind::Flag, "true", "Whether steps are shown as progress, not as menus"),
 
+    // Tasks that no review has.
     later("agentConfig.perTask.TASK.primary", Kind::Text, "", "The agent for this kind of task"),
     later("agentConfig.perTask.TASK.fallback", Kind::TextOrNo, "", "The agent that steps in for it, or false"),
     later("agentConfig.perTask.TASK.model", Kind::Text, "", "The model for this kind of task"),

@@ -1,4 +1,4 @@
-//! What this version uses: reviews, hooks, agents.
+//! Settings that this version uses: reviews, hooks, agents.
 
 use tribunal_agents::driver::DRIVER_NAMES;
 use tribunal_core::plan::MOST;
@@ -16,11 +16,12 @@ const COUNT: Kind = Kind::Whole { min: 1, max: 100 };
 const AT_ONCE: Kind = Kind::Whole { min: 1, max: 32 };
 const TIER: Kind = Kind::Whole { min: 0, max: 4 };
 const TIMEOUT: Kind = Kind::Seconds { min: 1 };
-/// A plan never has more; see `core::plan`.
+/// A plan never has more than this; see `core::plan`.
 const AT_LEAST: Kind = Kind::Whole { min: 1, max: MOST as u64 };
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
+    // The process as a whole.
     row("tier", TIER, field!(Plain, run.tier),
         "How heavy the process is: 0 quick fix, 1 small feature, 2 medium, 3 complex, 4 enterprise")
         .also(&[read_as("automation.tier", Kind::TierOrSuggested), weak("defaults.default_tier", TIER)]),
@@ -44,6 +45,7 @@ pub(super) const ROWS: &[Row] = &[
         "Where trackers and metrics go; else {output_folder}/reviews")
         .also(&[same("review_loop.issue_tracker.output_dir")]),
 
+    // Agents. Rows with `NAME` exist once for every agent that the user defines.
     row("agents.use", Kind::List, field!(Maybe<Plain>, agents.used),
         "The agents that take part; needed as soon as there are several")
         .also(&[weak("agentConfig.defaultPrimary", Kind::One)]),
@@ -70,6 +72,7 @@ pub(super) const ROWS: &[Row] = &[
 
     named("mcp.NAME.argv", Kind::List, "An MCP server for agents that are clients: the program and its arguments"),
 
+    // Jobs of agents, in the spelling of BMAD's `agentConfig` block.
     named("agentConfig.defaultFallback", Kind::TextOrNo, "The agent that steps in for those who take part, or false"),
     named("agentConfig.perTask.JOB.primary", Kind::Text, "The agent for this kind of task; the others stand by"),
     named("agentConfig.perTask.JOB.fallback", Kind::TextOrNo, "The agent that steps in first, or false for none"),
@@ -81,6 +84,7 @@ pub(super) const ROWS: &[Row] = &[
     named("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.fallback", Kind::TextOrNo, "The agent that steps in, or false"),
     named("agentConfig.complexityOverrides.COMPLEXITY.perTask.JOB.model", Kind::Text, "The model for this kind of task"),
 
+    // Limits of a run. Aliases below `review_loop` come from pasted blocks.
     row("limits.max_review_rounds", COUNT, field!(Plain, run.limits.rounds),
         "Rounds of a review")
         .also(&[same("review_loop.limits.max_review_rounds")]),
@@ -96,6 +100,7 @@ pub(super) const ROWS: &[Row] = &[
     row("limits.max_runtime_minutes", Kind::Minutes, field!(Seconds, run.limits.runtime_ms),
         "How long a run may work; waiting for a person does not count")
         .also(&[
+            // The pasted blocks count in seconds, so the alias has a kind of its own.
             read_as("limits.max_runtime_seconds", TIMEOUT),
             read_as("review_loop.limits.max_runtime_seconds", TIMEOUT),
         ]),
@@ -108,6 +113,7 @@ pub(super) const ROWS: &[Row] = &[
     row("limits.max_tokens", Kind::Whole { min: 1, max: 1_000_000_000 }, field!(Plain, run.limits.tokens),
         "Weighted tokens a run may use"),
 
+    // Single tasks: how much they get and how long they may take.
     row("tasks.required_issues", Kind::Whole { min: 0, max: 20 }, field!(Plain, run.tasks.required_issues),
         "What a reviewer must find in round 1, or is asked once more")
         .also(&[same("review_loop.subagents.adversarial.required_issues")]),
@@ -148,9 +154,11 @@ pub(super) const ROWS: &[Row] = &[
     row("tasks.retry_after", Kind::Seconds { min: 0 }, field!(Seconds, run.tasks.retry_after_ms),
         "Pause before a failed task is tried once more"),
 
+    // Workspaces of agents.
     row("copies.seed", Kind::List, field!(Plain, run.tasks.writing.seeds),
         "Ignored files and folders that agents and checks need in their copies, relative to the project"),
 
+    // Hooks in sessions of coding clients; `settings::hooks` reads only these.
     row("hooks.guard_paths", Kind::Words(GUARD_PATHS), field!(GuardPaths, hooks.guard.paths),
         "Where an agent may write while hooks watch it"),
     row("hooks.guard_own_files", Kind::Flag, field!(Plain, hooks.guard.own_files),
@@ -160,6 +168,7 @@ pub(super) const ROWS: &[Row] = &[
     row("hooks.stale_after", Kind::Whole { min: 1, max: 8760 }, field!(Hours, hooks.stale_after),
         "Hours without a sign after which a session is no longer waited for"),
 
+    // The display. It is not pinned to a run.
     row("progress.mode", Kind::Words(&["silent", "summary", "streaming", "verbose"]), field!(Plain, progress),
         "How much is shown while a run works")
         .also(&[same("progress_display.mode")]),

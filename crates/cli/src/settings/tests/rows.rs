@@ -1,4 +1,4 @@
-//! Every row of the table: its default is the field's own, and what it says reaches whoever uses it.
+//! Tests of every row: its default is the field's own, and its value reaches the code that uses it.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn what_is_shown_as_default_is_the_default_of_the_field() {
     for row in table::rows() {
         let default = row.default_in(&typed);
         assert_eq!(shown.get(row.path), default.as_ref(), "{}", row.path);
-        // Whoever writes the default into a file gets the default: it is within the range, too.
+        // The default can be written into a file without changing anything, so it is in the allowed range, too.
         let written = written_default(row.path).map(|text| read_as(row.kind, &text));
         assert_eq!(written, default, "{}", row.path);
         if let Fills::Nothing { default: text } = row.fills {
@@ -39,7 +39,7 @@ fn what_is_shown_as_default_is_the_default_of_the_field() {
     }
 }
 
-/// Values that this kind allows, in all its words.
+/// Values that this kind allows, with all its words.
 fn allowed(kind: Kind) -> Vec<String> {
     let texts: &[&str] = match kind {
         Kind::Whole { min, max } => return vec![min.to_string(), max.to_string()],
@@ -69,7 +69,7 @@ fn a_field_gives_back_what_its_row_puts_into_it() {
             assert_eq!((field.read)(&typed), Some(value.clone()), "{}: {text}", row.path);
             let is_default = (field.read)(&default) == Some(value);
             assert_eq!(typed == default, is_default, "{}: {text}", row.path);
-            // And nobody else's: two rows never fill one field.
+            // No other field changes: two rows never fill one field.
             for other in table::rows().filter(|other| other.path != row.path) {
                 assert_eq!(
                     other.default_in(&typed),
@@ -83,7 +83,7 @@ fn a_field_gives_back_what_its_row_puts_into_it() {
     }
 }
 
-/// A company in which it matters what this setting says.
+/// Agents for which this setting makes a difference.
 fn company(path: &str) -> &'static str {
     match path {
         "agents.NAME.argv" => "agents: {mine: {driver: command, argv: [x]}}\n",
@@ -92,7 +92,7 @@ fn company(path: &str) -> &'static str {
     }
 }
 
-/// Another value than the default, as one would write it.
+/// A value other than the default, as it would be written.
 fn another(row: &Row, default: Option<&Value>) -> String {
     match row.path {
         "agents.NAME.driver" => "codex".to_string(),
@@ -106,7 +106,7 @@ fn another(row: &Row, default: Option<&Value>) -> String {
     }
 }
 
-/// The tier at which what is said for a complexity counts.
+/// The tier at which a setting for a complexity counts.
 fn tier(parts: &[&str]) -> &'static str {
     match parts.get(2).filter(|_| parts.contains(&"complexityOverrides")) {
         Some(&("low" | "1")) => "1",
@@ -117,7 +117,7 @@ fn tier(parts: &[&str]) -> &'static str {
     }
 }
 
-/// Everything that settings come to, for a review and for hooks.
+/// Everything that settings lead to, for a review and for hooks.
 fn outcome(root: &Path, wishes: &Wishes) -> String {
     let resolved = resolve(root, Subject::at("plan.md", None), wishes).unwrap_or_else(|why| panic!("{why}"));
     let hooks = hooks_of(root, &wishes.given).unwrap_or_else(|why| panic!("{why}"));
@@ -136,7 +136,7 @@ fn every_setting_that_is_used_changes_what_settings_come_to() {
             let before = Wishes::default().flag("--tier", "tier", Some(tier(&parts).to_string()));
             let mut after = before.clone();
             if path.starts_with("hooks.") {
-                // Hooks are asked by clients: nobody types flags for them.
+                // Clients start hooks, so there are no flags for them.
                 after.given.variables.push((variable_for(&path), text.clone()));
             } else {
                 after = after.set(&[format!("{path}={text}")]).unwrap();

@@ -1,4 +1,4 @@
-//! Which agents take part, how they are driven and who does what.
+//! Which agents take part, how they are driven and which of them does what.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn refused(text: &str) -> String {
     try_resolve(text, &Wishes::default()).unwrap_err()
 }
 
-/// `codex takes, claude stands by` for each job; models in brackets.
+/// Describes the agents of each job, `codex takes, claude stands by`, with models in brackets.
 fn duties(settings: &Settings) -> String {
     let line = |job: Job| {
         let one = |agent: &AgentSpec| {
@@ -156,7 +156,7 @@ fn the_agent_block_says_who_does_what() {
     review: codex never, claude takes
     fix: codex takes, claude stands by
     ");
-    // Whoever is under `use` takes part; that one wins over the block's first agent.
+    // Agents under `use` take part; they win over the block's default agent.
     let both = format!("agents: {{use: [codex, claude]}}\n{block}");
     insta::assert_snapshot!(duties(&resolved(&both).settings), @r"
     review: codex never, claude takes
@@ -301,7 +301,7 @@ fn who_is_named_on_the_command_line_is_alone() {
     );
 }
 
-/// `there`: those whose program is on the path; `signed_in`: those that somebody is signed in to.
+/// Inputs with these clients installed and signed in.
 fn machine(there: &[&str], signed_in: &[&str]) -> Wishes {
     let present = |client: AgentClient| Present {
         client,

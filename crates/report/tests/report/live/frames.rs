@@ -1,4 +1,4 @@
-//! Frames of the recorded run, cut off in the middle of things.
+//! Frames of the recorded run at several moments.
 
 use proptest::prelude::*;
 use tribunal_core::event::Event;
@@ -18,7 +18,7 @@ fn board(upto: u64) -> Board {
     board
 }
 
-/// Two seats work, one has answered.
+/// Two seats are working, one has answered.
 fn mid_panel() -> Board {
     let mut board = board(12);
     board.tick(12_000);
@@ -28,7 +28,7 @@ fn mid_panel() -> Board {
     board
 }
 
-/// One patch was refused, one is landing, one fixer still works.
+/// One patch was refused, one is landing, and one fixer is still working.
 fn mid_fix() -> Board {
     let mut board = board(56);
     board.tick(90_000);
@@ -37,7 +37,7 @@ fn mid_fix() -> Board {
     board
 }
 
-/// The same moment on screens of 120, 80, 50 and 30 columns.
+/// Draws the same moment on screens of 120, 80, 50 and 30 columns.
 fn on_screens(board: &Board) -> String {
     let mut out = String::new();
     for columns in [120, 80, 50, 30] {
@@ -69,7 +69,7 @@ fn at_the_end() {
     insta::assert_snapshot!(on_screens(&board(152)));
 }
 
-/// A moment before the end of round 1, and the confidence after it.
+/// A moment in round 1 with its confidence.
 fn calculated() -> Board {
     let mut board = board(56);
     let mut entry = recorded().remove(55);
@@ -148,14 +148,14 @@ fn colour_adds_nothing_but_colour() {
     }
 }
 
-/// Takes our own colours away, and nothing else.
+/// Removes our own colour codes, and nothing else.
 fn without_colour(line: &str) -> String {
     ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"]
         .iter()
         .fold(line.to_string(), |line, code| line.replace(code, ""))
 }
 
-/// Anything, and a good deal of what a terminal would obey.
+/// Any text, with many parts that a terminal would obey.
 fn hostile() -> impl Strategy<Value = String> {
     let evil = proptest::sample::select(vec![
         "\x1b[2J",
@@ -193,7 +193,7 @@ proptest! {
     ) {
         let mut board = Board::new(Controls { help, ..KEYS });
         for mut entry in recorded().into_iter().filter(|entry| entry.seq <= upto) {
-            // What agents and documents say reaches the view by other ways, too.
+            // Text of agents and documents reaches the view in other ways, too.
             match &mut entry.event {
                 Event::SeatIncomplete { fault, .. } => fault.detail.clone_from(&text),
                 Event::RunStarted { settings, .. } => {

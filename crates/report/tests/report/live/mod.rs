@@ -1,4 +1,4 @@
-//! The live view: what it shows of a recorded run at any moment on any screen, and what becomes of it on a terminal.
+//! The live view: its frames at any moment on any screen, and how they are painted on a terminal.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod frames;

@@ -1,4 +1,4 @@
-//! What becomes of the view on a terminal: the region stands there once, and above it exactly the log.
+//! The live view on a terminal: the region appears once, and above it is exactly the log.
 
 use std::{cell::RefCell, io, rc::Rc};
 
@@ -7,7 +7,7 @@ use tribunal_report::{Lines, Live, Mode, Reporter, live::Controls};
 
 use super::{progress, recorded, screen, terminal::Terminal};
 
-/// Every write reaches the terminal, and can be looked at.
+/// A writer to a terminal that the test can look at; it also counts the writes.
 #[derive(Clone)]
 struct Wire(Rc<RefCell<Terminal>>, Rc<RefCell<usize>>);
 
@@ -16,7 +16,7 @@ impl Wire {
         Wire(Rc::new(RefCell::new(Terminal::new(columns, rows))), Rc::default())
     }
 
-    /// All that ever stood there, without the line that the cursor is in when that is empty.
+    /// All lines that were ever shown, without the cursor's line if that is empty.
     fn lines(&self) -> Vec<String> {
         let terminal = self.0.borrow();
         let mut lines: Vec<String> = terminal.lines.iter().map(|line| line.trim_end().to_string()).collect();
@@ -43,7 +43,7 @@ fn wired(columns: usize, rows: usize, mode: Mode) -> (Live<Wire>, Wire) {
     (Live::new(wire.clone(), screen(columns), rows, controls), wire)
 }
 
-/// The log of a run as it would stand on the same terminal without a view.
+/// A reporter that writes the log to the same kind of terminal without a live view.
 fn plain(columns: usize, rows: usize, mode: Mode) -> (Lines<Wire>, Wire) {
     let wire = Wire::to(columns, rows);
     (Lines::new(wire.clone(), screen(columns), mode), wire)
@@ -133,7 +133,7 @@ fn it_is_painted_at_most_every_tenth_of_a_second() {
     live.tick(1_100).unwrap();
     assert_eq!(writes() - before, 1);
     assert!(wire.0.borrow().seen().iter().any(|line| line.ends_with("step 99")));
-    // Nothing happened: nothing is painted, until the clock in it moves.
+    // Without any news the region is not repainted until its clock moves.
     live.tick(1_900).unwrap();
     assert_eq!(writes() - before, 1);
     live.tick(2_000).unwrap();

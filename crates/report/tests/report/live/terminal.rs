@@ -1,12 +1,12 @@
-//! A terminal as small as the live view's needs: rows that scroll away at the top, a cursor, and the few sequences we send.
-//! Anything else is an error: the view must not send it.
+//! A minimal terminal for the live view: rows that scroll away at the top, a cursor, and the few sequences that we send.
+//! It panics on any other sequence, because the view must not send it.
 
 use unicode_width::UnicodeWidthChar;
 
 pub struct Terminal {
     columns: usize,
     rows: usize,
-    /// All that ever stood on it; the last `rows` of them are the screen.
+    /// All lines that were ever shown; the last `height` of them are on the screen.
     pub lines: Vec<String>,
     row: usize,
     column: usize,
@@ -26,7 +26,7 @@ impl Terminal {
         while let Some(c) = chars.next() {
             match c {
                 '\r' => self.column = 0,
-                // As terminals are set up: a line feed also returns.
+                // Terminals are set up so that a line feed also returns to the first column.
                 '\n' => {
                     self.column = 0;
                     self.down();
@@ -81,7 +81,7 @@ impl Terminal {
         }
     }
 
-    /// A wide character takes a cell and a blank one, so that columns are characters.
+    /// Puts a character. A wide one takes a cell and a blank, so that columns equal characters.
     fn put(&mut self, c: char) {
         let wide = c.width().unwrap_or(0);
         if self.column + wide > self.columns {
@@ -98,7 +98,7 @@ impl Terminal {
         self.column += wide;
     }
 
-    /// What stands on it now, without what has scrolled away.
+    /// The lines on the screen, without those that have scrolled away.
     pub fn seen(&self) -> Vec<&str> {
         let top = self.lines.len().saturating_sub(self.rows);
         self.lines[top..].iter().map(|line| line.trim_end()).collect()

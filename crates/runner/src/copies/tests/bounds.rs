@@ -1,4 +1,4 @@
-//! A copy that would be too large is smaller, and says so.
+//! A workspace that would be too large is made smaller, and says so.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn beyond_the_bounds_a_copy_has_the_subject_s_folders_or_the_subject_alone() {
             let (copy, made) = place.make(&Want { files: &["docs/a.md"], tree, bounds, ..Want::default() });
             assert_eq!(names(&copy), kept);
             assert_eq!(made.remarks, Vec::from_iter(said.clone()));
-            // A history of which most is missing would tell an agent that it was deleted.
+            // A history with most files missing would make an agent believe that they were deleted.
             assert_eq!(copy.tree().join(".git").exists(), said.is_none() && tree.is_none());
             assert_eq!(copy.changes().unwrap(), BTreeMap::new());
         }

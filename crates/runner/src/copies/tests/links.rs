@@ -1,4 +1,4 @@
-//! A copy has no way out.
+//! No link leads out of a workspace.
 
 use std::os::unix::fs::symlink;
 
@@ -64,7 +64,7 @@ fn a_link_that_an_agent_changes_or_makes_is_a_change() {
         let _ = fs::remove_file(copy.tree().join(path));
         symlink(target, copy.tree().join(path)).unwrap();
     }
-    // A file with the text of what the link led to is no link.
+    // A file with the text of the link's target is not a link.
     fs::remove_file(copy.tree().join("other")).unwrap();
     fs::write(copy.tree().join("other"), "a.md").unwrap();
     assert_eq!(copy.changes().unwrap().into_keys().collect::<Vec<_>>(), ["link", "other", "way-out"]);

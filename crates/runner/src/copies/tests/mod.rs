@@ -1,4 +1,4 @@
-//! Copies of projects in every state that git knows, with the real git.
+//! Workspaces of projects in every state that git knows, with the real git.
 
 mod bounds;
 mod links;
@@ -28,20 +28,20 @@ thread_local! {
     pub(super) static STARTED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A folder with a project in it, and room beside.
+/// A temporary directory with a project in it, and room beside it.
 struct Place {
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    /// Without git.
+    /// Creates a project without git.
     fn plain(files: &[(&str, &str)]) -> Place {
         let place = Place { folder: tempfile::tempdir().unwrap() };
         place.write(files);
         place
     }
 
-    /// With everything committed.
+    /// Creates a project with everything committed.
     fn committed(files: &[(&str, &str)]) -> Place {
         let place = Place::plain(files);
         place.git(&["init", "-q"]);
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// What a copy is made of and how much of it.
+/// What a workspace is made of, and its limits.
 #[derive(Default)]
 struct Want<'a> {
     files: &'a [&'a str],
@@ -113,13 +113,13 @@ fn make_executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// So that git need not read it to know that it is unchanged.
+/// Makes a file so old that git need not read it to know that it is unchanged.
 fn make_old(path: &Path) {
     let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     fs::File::options().append(true).open(path).unwrap().set_modified(old).unwrap();
 }
 
-/// The person's git, without this machine's settings. It must not fail.
+/// Runs the user's git without the settings of this machine. It must not fail.
 fn git(folder: &Path, args: &[&str]) -> String {
     let output = command(folder, args).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -147,14 +147,14 @@ fn command(folder: &Path, args: &[&str]) -> Command {
     git
 }
 
-/// A file as somebody who looks at it sees it.
+/// A file as it appears in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Thing {
     File { bytes: Vec<u8>, executable: bool },
     Link(PathBuf),
 }
 
-/// All files below a folder, those of git and ours aside.
+/// Returns all files below a directory, except those of git and Tribunal.
 fn things(folder: &Path) -> BTreeMap<String, Thing> {
     all_below(folder, &|name| name == ".git" || name == ".tribunal")
         .into_iter()
@@ -176,7 +176,7 @@ fn names(copy: &Copy) -> Vec<String> {
     things(&copy.tree()).into_keys().collect()
 }
 
-/// Every byte of a repository, and when it was written.
+/// Returns every byte of a repository, and when it was written.
 fn everything(folder: &Path) -> BTreeMap<String, (Vec<u8>, SystemTime)> {
     let all = all_below(folder, &|_| false).into_iter();
     all.map(|path| {

@@ -1,8 +1,8 @@
-//! The git of a copy shows the person's history and can change nothing of it.
+//! The git of a workspace shows the user's history and cannot change it.
 
 use super::*;
 
-/// What an agent would look at.
+/// Returns what an agent would look at.
 fn seen(folder: &Path) -> [String; 5] {
     [
         &["status", "--porcelain=v2", "--branch", "-uall"][..],
@@ -14,7 +14,7 @@ fn seen(folder: &Path) -> [String; 5] {
     .map(|args| git(folder, args))
 }
 
-/// Something of every kind, not committed.
+/// Makes an uncommitted change of every kind.
 fn stir(root: &Path) {
     write(&root.join("a.md"), "one\nchanged\n");
     write(&root.join("new.md"), "new\n");
@@ -172,7 +172,7 @@ fn what_an_agent_does_with_it_stays_in_the_copy() {
     assert!(!ran.exists(), "the person's hook ran");
     assert_eq!(things(&place.root()), files);
     let after = everything(&place.root().join(".git"));
-    // Git marks objects that it borrows as in use: of those, the times are its own.
+    // Git marks borrowed objects as in use, so their times may change.
     let aside =
         |all: BTreeMap<String, (Vec<u8>, SystemTime)>| -> BTreeMap<String, (Vec<u8>, Option<SystemTime>)> {
             let times = |path: &str, time| (!path.starts_with("objects/")).then_some(time);
@@ -183,7 +183,7 @@ fn what_an_agent_does_with_it_stays_in_the_copy() {
 
 #[test]
 fn where_something_is_unusual_a_copy_has_none() {
-    // A HEAD that is no branch.
+    // A HEAD that is not a branch.
     let place = two_commits();
     place.git(&["symbolic-ref", "HEAD", "refs/odd/one"]);
     let (copy, made) = place.copy(&["a.md"]);
@@ -210,7 +210,7 @@ fn an_edit_that_only_the_time_of_the_index_gives_away_shows_in_it() {
     place.git(&["init", "-q"]);
     make_old(&file);
     place.commit();
-    // Of the same size and second as what git has noted, and the index was written in that second.
+    // The same size and second as git has recorded, and the index was written in that second.
     write(&file, "two\n");
     make_old(&file);
     make_old(&place.root().join(".git/index"));

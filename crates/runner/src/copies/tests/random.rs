@@ -1,4 +1,4 @@
-//! Random trees in random states: a copy is the work tree without what is ignored, and its changes are exactly what was done.
+//! Random trees in random states: a workspace is the work tree without ignored files, and its changes are exactly the edits.
 
 use std::collections::BTreeSet;
 
@@ -87,12 +87,12 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Files whose names do not stand in each other's way: none is a folder of another.
+/// Files whose names do not conflict: none is a directory of another.
 fn cases() -> impl Strategy<Value = Vec<Case>> {
     prop::collection::vec(case(), 1..16).prop_map(|cases| {
         let mut taken: BTreeSet<String> = BTreeSet::new();
         let number = |(number, mut case): (usize, Case)| {
-            // Folders get another ending than files.
+            // Directories get another ending than files.
             case.path = case.path.replace('/', ".d/");
             case.path = match case.state {
                 State::Ignored => format!("{}{number}.log", case.path),
@@ -104,7 +104,7 @@ fn cases() -> impl Strategy<Value = Vec<Case>> {
     })
 }
 
-/// Brings a repository with these files about, and says what is in its work tree and not ignored.
+/// Creates a repository with these files in their states.
 fn arrange(place: &Place, cases: &[Case]) {
     let put = |case: &Case, text: &str| {
         let path = place.root().join(&case.path);
@@ -143,7 +143,7 @@ fn arrange(place: &Place, cases: &[Case]) {
     }
 }
 
-/// Does as an agent would, and says what is different now.
+/// Edits the tree as an agent would and returns the paths that differ now.
 fn edit(tree: &Path, cases: &[Case]) -> BTreeSet<String> {
     let mut edited = BTreeSet::new();
     for case in cases {
@@ -155,7 +155,7 @@ fn edit(tree: &Path, cases: &[Case]) -> BTreeSet<String> {
                 fs::write(&path, &bytes).unwrap();
                 false
             }
-            // Of the same length, where there is any.
+            // The same length, unless the file is empty.
             Edit::Change => {
                 let other: Vec<u8> = bytes.iter().map(|byte| byte ^ 1).collect();
                 fs::write(&path, other).unwrap();

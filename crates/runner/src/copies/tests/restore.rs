@@ -1,4 +1,4 @@
-//! The subject comes back as it was, and nothing is read that cannot have changed.
+//! The subject is restored as it was, and only files that may have changed are read.
 
 use std::os::unix::fs::symlink;
 
@@ -47,7 +47,7 @@ fn the_subject_is_put_back_where_it_was_and_not_where_a_link_leads() {
     fs::remove_file(person.join("new.md")).unwrap();
     assert_eq!(things(&place.root()), before);
     assert_eq!(things(&tree), before);
-    // A link or a folder in the place of a file.
+    // A link or a directory in place of a file.
     fs::remove_file(tree.join("docs/a.md")).unwrap();
     symlink(person.join("a.md"), tree.join("docs/a.md")).unwrap();
     fs::remove_file(tree.join("docs/b.sh")).unwrap();
@@ -86,7 +86,7 @@ fn a_file_is_read_again_only_if_it_may_have_changed() {
     let (stamp, kept, read) = (Stamp::of(&meta), Hash::new("kept"), Hash::of(b"a\n"));
     let was = Kept { stamp, hash: kept.clone(), link: false };
     assert_eq!(hash_of(&path, &meta, Some(&was), i64::MAX).unwrap(), kept);
-    // The copy was finished in the tick in which the file was written: somebody may have written since.
+    // The workspace was completed in the same tick in which the file was written: a later write would go unnoticed.
     assert_eq!(hash_of(&path, &meta, Some(&was), stamp.moment()).unwrap(), read);
     assert_eq!(hash_of(&path, &meta, None, i64::MAX).unwrap(), read);
     // Another file in its place, of the same size and time.
@@ -119,7 +119,7 @@ fn hashes_of_settled_files_are_remembered_and_those_of_fresh_ones_are_not() {
         seen.save().unwrap();
         Seen::of(&place.root(), begun).hash("a.md", &stamp)
     };
-    // Where we have no folder, none is made.
+    // Where there is no directory of ours, none is created.
     assert_eq!(remember(i64::MAX), None);
     assert!(!place.root().join(".tribunal").exists());
     fs::create_dir_all(place.root().join(".tribunal")).unwrap();
@@ -127,7 +127,7 @@ fn hashes_of_settled_files_are_remembered_and_those_of_fresh_ones_are_not() {
     assert_eq!(remember(i64::MAX), Some(hash.clone()));
     fs::write(&path, "{\"a.md\": 3").unwrap();
     assert_eq!(remember(stamp.moment()), None);
-    // A copy goes by what is remembered, until the file is another.
+    // The cache is used until the file changes.
     assert_eq!(remember(i64::MAX), Some(hash.clone()));
     let (copy, _) = place.copy(&["a.md"]);
     assert_eq!(copy.seen().unwrap(), BTreeMap::from([("a.md".to_string(), hash)]));

@@ -1,4 +1,4 @@
-//! What agents need is in the copy although git ignores it.
+//! What agents need is in the workspace although git ignores it.
 
 use std::os::unix::fs::symlink;
 

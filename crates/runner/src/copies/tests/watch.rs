@@ -1,13 +1,13 @@
-//! What is noticed of writes past a copy.
+//! Which edits that bypass a workspace are noticed.
 
 use super::*;
 use tribunal_core::ids::Hash;
 
-/// Path, whether it was there, whether it is there.
+/// Returns for each edit the path, whether the file existed before, and whether it exists now.
 fn moved(place: &Place, done: impl FnOnce()) -> Vec<(String, bool, bool)> {
     let (copy, _) = place.copy(&["plan.md"]);
     let watch = copy.watch(&place.root()).unwrap();
-    // Whatever an agent does to what lies beside its copy.
+    // Agents can do anything to what lies beside their workspace.
     copy.remove().unwrap();
     done();
     let moved = watch.moved(&place.root()).into_iter();

@@ -1,10 +1,10 @@
-//! The bytes of a copy are the person's, whatever git makes of them.
+//! A workspace has the bytes of the user's files, regardless of how git would convert them.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::*;
 
-/// Says in a file that it ran.
+/// A filter that leaves a file behind when it runs.
 fn filter(place: &Place) -> PathBuf {
     let ran = place.beside("ran");
     let clean = format!("touch '{}'; sed s/SMUDGED/clean/", ran.display());
@@ -66,7 +66,7 @@ fn a_filter_does_not_run_and_its_file_is_as_the_person_sees_it() {
     fs::remove_file(&ran).unwrap();
     let (copy, _) = place.copy(&["a.bin"]);
     assert_eq!(fs::read(copy.tree().join("a.bin")).unwrap(), b"SMUDGED\n");
-    // The copy has no such filter, and still knows that nothing has changed.
+    // The workspace has no such filter, and still knows that nothing has changed.
     assert_eq!(git(&copy.tree(), &["status", "--porcelain"]), "");
     let (copy, _) = place.make(&Want { files: &["a.bin"], tree: Some("HEAD"), ..Want::default() });
     assert_eq!(fs::read(copy.tree().join("a.bin")).unwrap(), b"clean\n");
@@ -232,7 +232,7 @@ fn a_stranger_s_repository_gets_nothing_to_run() {
     let own = place.beside("owned");
     let watcher = format!("touch '{}'", own.display());
     place.git(&["config", "core.fsmonitor", &watcher]);
-    // The other way: a folder that was committed and looks like a repository of its own.
+    // The other way round: a committed directory that looks like a repository of its own.
     let fake = place.root().join("docs");
     for folder in ["objects", "refs"] {
         fs::create_dir_all(fake.join(folder)).unwrap();

@@ -1,4 +1,4 @@
-//! Letting an agent do a task: workplace, prompt, process, answer, patch. What the process left behind is read in [`read`].
+//! Lets an agent do a task: workspace, prompt, process, answer, patch. [`agent_result`] reads what the process left behind.
 
 mod read;
 
@@ -35,13 +35,13 @@ use crate::{
     subject::{LIMIT, is_plain},
 };
 
-/// Of what an agent prints while it works.
+/// The longest line that is kept of what an agent prints while it works.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// In a task's folder, for files that its client is pointed at.
+/// The name of the directory in a task's directory that holds the files its client is pointed at.
 const BESIDE: &str = "beside";
 
-/// None: it was ended on the person's word.
+/// Lets an agent do a task. Returns `None` if the user ended it.
 pub(super) async fn perform(
     world: Arc<World>,
     key: Key,
@@ -51,15 +51,16 @@ pub(super) async fn perform(
     let Some(agent) = world.settings.agent(&task.agent) else {
         return Some(failed(world_fault(format!("no agent `{}` is set", task.agent))));
     };
-    // A journal may name a client that this build does not have: nobody else is asked in its place.
+    // A journal may name a client that this build does not have. No other agent is asked in its place.
     let agent = match DrivenAgent::new(agent.clone()) {
         Ok(agent) => agent,
         Err(unknown) => return Some(failed(world_fault(format!("agent `{}`: {unknown}", task.agent)))),
     };
+    // Only clients of vendors count against the hourly limit; scripts and replays cost nothing.
     if agent.client().is_some() {
         turn(&world, &key).await?;
     }
-    // Before anything else: its copy is made, and its time begins, when it may start.
+    // The permit comes before anything else: the workspace is created, and the time limit starts, when the agent may start.
     let permit = world.permit().await?;
     let prepared = {
         let (world, key, task) = (world.clone(), key.clone(), task.clone());
@@ -70,6 +71,7 @@ pub(super) async fn perform(
         Ok(Err(problem)) => return Some(failed(world_fault(problem))),
         Err(panicked) => return Some(failed(world_fault(panicked.to_string()))),
     };
+    // A continued conversation has the subject already, so the agent gets only what is new.
     let rendered = match task.session {
         Some(_) => prompt::follow_up(&task.brief),
         None => {
@@ -85,6 +87,7 @@ pub(super) async fn perform(
         }
     };
     let prompt_bytes = prompt.len();
+    // The agent gets the prompt as it is; only the recorded copy is masked.
     let masked_prompt = world.masker.mask(&prompt).into_owned();
     let talk = talk(&task, lost);
     let call = Call { key: &key, task: &task, prompt, talk };
@@ -93,11 +96,13 @@ pub(super) async fn perform(
         Err(cause) => return Some(failed(world_fault(format!("no files for the agent: {cause}")))),
     };
     let ended = tribunal_supervise::run(command).await;
+    // The permit is returned before the output is read, so that the next agent starts meanwhile.
     drop(permit);
     let performed = match ended {
         Err(cause) => {
             return Some(failed(cannot_start(&agent.spec, &cause)));
         }
+        // The user stopped it, so it counts as never finished.
         Ok(Ended { how: How::Stopped, .. }) => return None,
         Ok(ended) => {
             let world = world.clone();
@@ -111,11 +116,12 @@ pub(super) async fn perform(
             }
         }
     };
+    // Every unfinished attempt must have read the prompt at least once.
     let read_before = Usage::estimate(prompt_bytes.saturating_mul(lost as usize), 0);
     Some(with_prompt(charged(performed, lost, read_before), masked_prompt))
 }
 
-/// Waits until one more call of this hour is free. None: the person wants to stop.
+/// Waits until one more call of this hour is free. Returns `None` if the user wants to stop.
 async fn turn(world: &Arc<World>, key: &Key) -> Option<()> {
     let Some(rate) = world.shared.rate.clone() else { return Some(()) };
     let tell = |text: String| {
@@ -126,6 +132,7 @@ async fn turn(world: &Arc<World>, key: &Key) -> Option<()> {
     let at_ms = match booked {
         Ok(Ok(at_ms)) => at_ms,
         Ok(Err(cause)) => {
+            // A counter that cannot be read must not block the run; the user learns about it.
             tell(format!("the calls of this hour cannot be counted: {cause}"));
             return Some(());
         }
@@ -144,7 +151,7 @@ fn failed(fault: Fault) -> Performed<AskOutcome> {
     AskOutcome::from(fault).into()
 }
 
-/// Adds what earlier, unfinished tries must have cost at least.
+/// Adds what earlier, unfinished attempts must have cost at least.
 fn charged(mut performed: Performed<AskOutcome>, lost: u32, usage: Usage) -> Performed<AskOutcome> {
     if lost > 0 {
         match &mut performed.reply {
@@ -155,7 +162,7 @@ fn charged(mut performed: Performed<AskOutcome>, lost: u32, usage: Usage) -> Per
     performed
 }
 
-/// Where an agent works, and the person's tree as it was when it began.
+/// Where an agent works, and the user's tree as it was when the agent began.
 struct Bench {
     copy: Copy,
     watch: Watch,
@@ -163,11 +170,11 @@ struct Bench {
 
 struct Prepared {
     bench: Bench,
-    /// The subject as it stands there.
+    /// The text of the subject in the workspace.
     text: String,
-    /// What it has to meet.
+    /// The acceptance criteria that the subject has to meet.
     criteria: Vec<String>,
-    /// The project's own one for the role.
+    /// The project's own prompt template for the role.
     template: Option<String>,
 }
 
@@ -176,11 +183,12 @@ fn prepare(world: &World, key: &Key, task: &Task) -> Result<Prepared, String> {
     let copy = match &task.place {
         Workplace::Frozen { by } => {
             let copy = Copy::at(world.project.desk(&world.run, by));
-            // A reviewer that wrote into the shared copy must not change what the next one reads.
+            // A reviewer that wrote into the shared workspace must not change what the next one reads.
             copy.restore().map_err(|cause| format!("the frozen copy: {cause}"))?;
             copy
         }
         Workplace::Private => {
+            // A private workspace gets no git: a `git reset` in it would become part of the patch.
             let copy = next_attempt(world.project.desk(&world.run, key));
             let made = private(world, &copy, subject).and_then(|()| copy.forget_git());
             made.map_err(|cause| format!("no private copy: {cause}"))?;
@@ -192,8 +200,10 @@ fn prepare(world: &World, key: &Key, task: &Task) -> Result<Prepared, String> {
     }
     let text = text(&copy, subject).map_err(|cause| format!("the copy of {}: {cause}", subject.title()))?;
     let template = world.project.template(&prompt::file_name(task.brief.role))?;
+    // From here on edits of the user's tree count as made while the agent worked.
     let watch =
         copy.watch(world.project.root()).map_err(|cause| format!("the copy cannot be read: {cause}"))?;
+    // The acceptance criteria are optional: a story that cannot be read never makes a task fail.
     Ok(Prepared { criteria: criteria(&copy, world, subject), bench: Bench { copy, watch }, text, template })
 }
 
@@ -208,13 +218,13 @@ fn private(world: &World, copy: &Copy, subject: &Subject) -> io::Result<()> {
     copy.make(&Source { root, files: &files, tree: None, seeds: &world.seeds() }).map(drop)
 }
 
-/// The story's acceptance criteria, as the copy has it; a story that is ignored by git is not in there.
+/// Reads the story's acceptance criteria from the workspace; a story that git ignores is read from the project.
 fn criteria(copy: &Copy, world: &World, subject: &Subject) -> Vec<String> {
     let Some(story) = subject.change().and_then(|change| change.story.as_ref()) else { return Vec::new() };
     if !is_plain(story) {
         return Vec::new();
     }
-    // Whatever stands in its place now is not read.
+    // The path comes from the journal, so it could lead to a link, a device or a huge file by now. Those are not read.
     let plain =
         |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= LIMIT);
     let read =
@@ -223,14 +233,14 @@ fn criteria(copy: &Copy, world: &World, subject: &Subject) -> Vec<String> {
     text.map(|text| tribunal_bmad::criteria(&text)).unwrap_or_default()
 }
 
-/// What the prompt shows: the one file's text, or the change's diff.
+/// Reads what the prompt shows: the text of the one file, or the diff of the change.
 fn text(copy: &Copy, subject: &Subject) -> io::Result<String> {
     let Some(path) = subject.path() else { return difference::kept(copy) };
     let bytes = copy.base(path)?.ok_or_else(|| io::Error::other(format!("{path} is gone")))?;
     difference::text(path, bytes)
 }
 
-/// A new folder for every try: an agent of an earlier life that still writes cannot disturb this one.
+/// Returns a new directory for every attempt, so that an agent of an earlier process that still writes cannot disturb this one.
 fn next_attempt(desk: PathBuf) -> Copy {
     let mut number = 1;
     while desk.join(number.to_string()).exists() {
@@ -239,7 +249,7 @@ fn next_attempt(desk: PathBuf) -> Copy {
     Copy::at(desk.join(number.to_string()))
 }
 
-/// One call of an agent.
+/// A single call of an agent.
 struct Call<'c> {
     key: &'c Key,
     task: &'c Task,
@@ -263,7 +273,7 @@ fn command(world: &World, agent: &DrivenAgent, folder: &Path, call: Call<'_>) ->
     let launch = agent.launch(order, &world.at);
     for (path, text) in &launch.files {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
-        // A client's settings may hold what signs it in.
+        // A client's settings may contain credentials.
         files::write_privately(path, text.as_bytes())?;
     }
     let mut command = world.command(launch.program, launch.args, folder.to_path_buf());
@@ -274,13 +284,15 @@ fn command(world: &World, agent: &DrivenAgent, folder: &Path, call: Call<'_>) ->
         total: Duration::from_millis(task.timeout_ms),
         idle: Duration::from_millis(world.settings.tasks.idle_timeout_ms),
     };
+    // Output is watched only for agents that report progress; others print an answer at the end.
     if agent.shows_progress() {
         command.output.seen = Some(Box::new(watcher(world, agent, key, folder)));
     }
     Ok(command)
 }
 
-/// A talk that an earlier life had begun to go on with may have moved on; it is left as it is.
+/// Chooses how to continue a conversation. One that an earlier process had begun to continue may have moved on, so it is
+/// branched and left as it is.
 fn talk(task: &Task, lost: u32) -> Talk<'_> {
     match &task.session {
         None => Talk::New,
@@ -289,14 +301,14 @@ fn talk(task: &Task, lost: u32) -> Talk<'_> {
     }
 }
 
-/// Passes on what the agent says it is doing, line by line, masked also across the borders of chunks.
+/// Passes on the agent's progress messages line by line, masked also across the borders of chunks.
 fn watcher(
     world: &World,
     agent: &DrivenAgent,
     key: &Key,
     folder: &Path,
 ) -> impl Fn(&[u8]) + Send + Sync + use<> {
-    // Where a copy lies is nobody's business.
+    // The path of a workspace is an internal detail, so messages show paths relative to it.
     let folder = format!("{}/", folder.display());
     let sender = world.progress.clone();
     let (agent, key) = (agent.clone(), key.clone());
@@ -304,12 +316,12 @@ fn watcher(
     move |bytes| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, rest) = &mut *state;
-        // A character cut in two by a chunk's border is lost here; progress is only for looking at.
+        // A character cut in two by the border of a chunk is lost here; progress is only shown, never evaluated.
         let fresh = stream.push(&String::from_utf8_lossy(bytes));
         let end = fresh.rfind('\n').map(|end| rest.len() + end);
         rest.push_str(&fresh);
         let Some(end) = end else {
-            // Nobody says what they are doing in a line this long.
+            // No progress message is this long, so the line is dropped instead of growing without limit.
             if rest.len() > LONGEST_LINE {
                 rest.clear();
             }
@@ -331,6 +343,7 @@ fn cannot_start(agent: &AgentSpec, cause: &StartError) -> Fault {
             FaultKind::CannotStart
         }
     };
+    // A relative program is looked up in the workspace, where a built binary that git ignores is missing.
     let relative = match &agent.driver {
         DriverSpec::Command { argv } => argv.first().is_some_and(|p| p.contains('/') && !p.starts_with('/')),
         DriverSpec::Replay { .. } | DriverSpec::Client(_) => false,

@@ -1,6 +1,6 @@
-//! What an ended agent left behind: its answer, its fault, its patch.
+//! Reads what an ended agent left behind: its answer, its fault and its patch.
 //!
-//! Whether it did its work is read from what it said, never from its exit code alone.
+//! Whether the agent did its work is read from what it printed, never from its exit code alone.
 
 use std::{fs, io};
 
@@ -29,18 +29,18 @@ use crate::{
     merging,
 };
 
-/// What an agent was asked.
+/// What an agent was asked to do.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub agent: &'a DrivenAgent,
     pub task: &'a Task,
     pub prompt_bytes: usize,
-    /// How often it was asked before and never finished.
+    /// How often the agent was asked before and never finished.
     pub lost: u32,
 }
 
-/// What the ended process left behind. It is read as it was printed: the journal's door masks what came of it, and a mask
-/// inside an answer could break its form.
+/// Reads the result of an ended process. The output is parsed as it was printed: the journal masks the outcome, and a mask
+/// inside an answer could break its syntax.
 pub(super) fn read(
     world: &World,
     asked: Asked<'_>,
@@ -49,6 +49,7 @@ pub(super) fn read(
 ) -> Performed<AskOutcome> {
     let Asked { agent, task, prompt_bytes, lost } = asked;
     let (stdout, stderr) = (ended.stdout.text(), ended.stderr.text());
+    // Limits are often reported as a local time, so the decoder needs the clock and the time zone.
     let clock = Clock { now_ms: wall_ms(), zone: jiff::tz::TimeZone::system() };
     let code = if let How::Exited(code) = ended.how { Some(code) } else { None };
     let finished = Finished { code, stdout: &stdout, stderr: &stderr, clock: &clock, talk: talk(task, lost) };
@@ -56,12 +57,14 @@ pub(super) fn read(
     let stderr = world.masker.mask(&stderr).into_owned();
     let fault = fault(world, asked, &ended, &stderr, &decoded);
     let mut usage = decoded.usage;
-    // Who could not even begin was paid nothing.
+    // An agent that could not even begin was paid nothing.
     let outside = fault.as_ref().is_some_and(Fault::is_environment);
     let idle = !decoded.active && fault.is_some() && (outside || agent.client().is_some());
+    // A client that reports no usage still gets an estimate, so that a budget cannot be bypassed.
     if usage == Usage::default() && !idle {
         usage = Usage::estimate(prompt_bytes, stdout.len());
     }
+    // Edits of the user's tree are looked for whether or not the agent succeeded.
     let strayed = strays::since(world, copy, watch);
     let masked = world.masker.mask(&stdout).into_owned();
     if let Some(fault) = fault {
@@ -76,7 +79,7 @@ pub(super) fn read(
         Workplace::Frozen { .. } => None,
         Workplace::Private => match patch(world, copy, &mut blobs) {
             Ok(patch) => patch,
-            // The agent's own doing: it broke the copy it was given.
+            // The agent itself broke the workspace it was given.
             Err(cause) => {
                 let fault = Fault::new(
                     FaultKind::Malformed,
@@ -90,6 +93,7 @@ pub(super) fn read(
     };
     let mut remarks = parsed.remarks;
     remarks.extend(decoded.remarks);
+    // An answer counts even if the process failed afterwards, but the user should know.
     match code {
         Some(0) => {}
         Some(code) => {
@@ -104,6 +108,7 @@ pub(super) fn read(
         usage,
         patch,
         minutes: Box::new(parsed.minutes),
+        // The caller fills in the hash of the prompt, which it alone knows.
         prompt: Hash::new(""),
         output: Hash::of(&blobs[0]),
         repeats: repeats(world, &task.recent, &blobs[0]),
@@ -113,15 +118,16 @@ pub(super) fn read(
     Performed { reply: AskOutcome::Answered(reply), blobs }
 }
 
-/// What went wrong, if anything did.
+/// Returns what went wrong, if anything did.
 fn fault(world: &World, asked: Asked<'_>, ended: &Ended, stderr: &str, decoded: &Decoded) -> Option<Fault> {
     let agent = asked.agent;
+    // The client reported a complete answer, so what happened to its process afterwards does not matter.
     if decoded.finished && decoded.fault.is_none() && !matches!(ended.how, How::Stopped) {
         return None;
     }
     let silent = !decoded.active && ended.stdout.total() == 0;
     let kind = match ended.how {
-        // The client's own word says more than a number, or than a clock that ran out while it tried again and again.
+        // The client's own error says more than an exit code, or than a timeout that ended its retries.
         How::Exited(_) | How::Killed(_) | How::TimedOut | How::Silent if decoded.fault.is_some() => {
             let mut fault = decoded.fault.clone()?;
             let remedy = remedy(agent, &fault.kind).map(|remedy| format!("; {remedy}")).unwrap_or_default();
@@ -130,7 +136,7 @@ fn fault(world: &World, asked: Asked<'_>, ended: &Ended, stderr: &str, decoded: 
             return Some(fault);
         }
         How::Exited(0) => return None,
-        // Somebody asked it to stop.
+        // 143 is the exit code of a process that was asked to stop with SIGTERM.
         How::Exited(143) => FaultKind::Killed { signal: 15 },
         How::Exited(code) => FaultKind::Exited { code },
         How::Killed(signal) => FaultKind::Killed { signal },
@@ -147,7 +153,7 @@ fn fault(world: &World, asked: Asked<'_>, ended: &Ended, stderr: &str, decoded: 
     })
 }
 
-/// What a person can do about it; none: nothing, or nobody knows.
+/// Returns what the user can do about a fault, if anything is known to help.
 fn remedy(agent: &DrivenAgent, kind: &FaultKind) -> Option<String> {
     let AgentFacts { keys, sign_in, when_denied, .. } = agent.client()?.agent;
     let name = &agent.spec.name;
@@ -169,8 +175,8 @@ fn remedy(agent: &DrivenAgent, kind: &FaultKind) -> Option<String> {
     })
 }
 
-/// How much of an output was said before, in thousandths, at most of all earlier ones. An earlier one that cannot be read any
-/// more was not the same.
+/// Returns how much of an output repeats an earlier one, in thousandths; the highest value counts. An earlier output that
+/// cannot be read any more does not count as a repetition.
 fn repeats(world: &World, recent: &[Hash], output: &[u8]) -> Option<u16> {
     if recent.is_empty() {
         return None;
@@ -188,7 +194,7 @@ fn repeats(world: &World, recent: &[Hash], output: &[u8]) -> Option<u16> {
     Some(most)
 }
 
-/// Processes that are not ours to end (another user's, say) are at least pointed out.
+/// Reports processes that could not be ended, because they belong to another user, for example.
 fn survivors(left: usize) -> Option<String> {
     (left > 0).then(|| format!("{left} of its processes could not be ended and may still be there"))
 }
@@ -208,6 +214,7 @@ fn failure(world: &World, asked: Asked<'_>, ended: &Ended, stderr: &str) -> Stri
         }
         How::Lost | How::Stopped => "was lost: its keeper was killed".to_string(),
     };
+    // The last line of an error output usually is the one that says what went wrong.
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let said = if last.is_empty() { String::new() } else { format!(": {}", cut(last.trim(), 200)) };
     let left = survivors(ended.left).map(|left| format!("; {left}")).unwrap_or_default();
@@ -222,8 +229,9 @@ fn patch(world: &World, copy: &Copy, blobs: &mut Vec<Vec<u8>>) -> io::Result<Opt
     let mut diff = String::new();
     for (path, now) in &changes {
         let new = copy.tree().join(path);
-        // A link would show what it leads to.
+        // Reading a link would show the file it leads to.
         let plain = fs::symlink_metadata(&new).is_ok_and(|meta| meta.is_file());
+        // A base that is not text cannot be shown, but its change is part of the patch hash all the same.
         let base = copy.base(path).ok().flatten().and_then(|bytes| String::from_utf8(bytes).ok());
         match (now, if plain { fs::read_to_string(&new).ok() } else { None }) {
             (Some(_), Some(new)) => diff.push_str(&merging::patch(path, base.as_deref(), Some(&new))),

@@ -1,6 +1,5 @@
-//! Landing over random trees: what lands is exactly both sides, what does not land leaves no trace, and dying in between
-//! changes neither. Files are made of blocks with lines between them that nobody touches, so that what has to come out is
-//! known without merging anything.
+//! Landing in random trees: what lands is exactly both sides, what does not land leaves no trace, and a crash in between
+//! changes neither. Files consist of blocks with untouched lines between them, so the expected result is known without merging.
 
 mod random;
 mod trees;
@@ -18,6 +17,6 @@ fn new_files_may_stand_beside_those_of_a_change_and_among_tests() {
     {
         assert!(!may_be_made(path, &allowed), "{path}");
     }
-    // A review of one file makes none.
+    // The review of a single file creates no files.
     assert!(!may_be_made("tests/a.rs", &["src/a.rs".to_string()]));
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{copies::Source, effects::Keeping, mask::Masker, project::Project, stop::Stop};
 
-/// A project, a copy of it with a patch, and the run that is about to land it.
+/// A project, a workspace with a patch, and the run that is about to land it.
 struct Scene {
     _folder: tempfile::TempDir,
     world: Arc<World>,
@@ -75,7 +75,7 @@ fn set_executable(path: &Path, yes: bool) {
 }
 
 impl Scene {
-    /// The tree as it was, copied, then changed by the fixer in the copy and by the person in the tree.
+    /// Builds the tree, copies it, then lets the fixer change the workspace and the user change the tree.
     fn of(tree: &Tree) -> Scene {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::at(folder.path().join("project"));
@@ -114,7 +114,7 @@ impl Scene {
                     std::os::unix::fs::symlink("elsewhere", path).unwrap();
                 }
                 Fixer::MakesBinary => write(&path, b"\xff\xfe\0"),
-                // The one file that is empty anyway is overwritten by something that is no text.
+                // The one file that is empty anyway is overwritten with something that is not text.
                 Fixer::Guts if case.blocks.is_empty() => write(&path, b"\xff"),
                 Fixer::Guts => write(&path, b"\n"),
             }
@@ -159,7 +159,7 @@ impl Scene {
         runtime.block_on(perform(self.world.clone(), landing)).unwrap()
     }
 
-    /// All that is the person's.
+    /// Reads all files that belong to the user.
     fn items(&self) -> Items {
         let mut items = BTreeMap::new();
         let mut folders = vec![self.root().to_path_buf()];
@@ -179,7 +179,7 @@ impl Scene {
         items
     }
 
-    /// As if it had been killed when only so many of the files were in their places.
+    /// Simulates a crash after only this many files were replaced.
     fn killed_after(&self, files: usize, landed: &[LandedFile], before: &Items) {
         for file in &landed[files.min(landed.len())..] {
             let path = self.root().join(&file.path);
@@ -192,7 +192,7 @@ impl Scene {
     }
 }
 
-/// The person's tree is exactly theirs with what landed in it.
+/// Asserts that the user's tree is exactly what it was plus what landed.
 fn stands_as_said(tree: &Tree, before: &Items, after: &Items, files: &[LandedFile]) {
     let mut due = before.clone();
     for LandedFile { path, hunks: said, text } in files {
@@ -244,7 +244,7 @@ proptest! {
                 for file in files {
                     prop_assert!(texts[&file.path].contains(&file.text), "{:?}", file);
                 }
-                // Twice is once.
+                // Landing twice has the effect of landing once.
                 prop_assert_eq!(&scene.land(), &reply);
                 prop_assert_eq!(&scene.items(), &after);
             }
@@ -272,7 +272,7 @@ proptest! {
         scene.killed_after(cut, landed, &before);
         let edited = landed.last().filter(|last| against && cut < landed.len() && before.contains_key(&last.path));
         if let Some(file) = edited {
-            // Nothing of this file had landed yet, and now it is another one.
+            // Nothing of this file had landed yet, and now its text is a different one.
             let path = scene.root().join(&file.path);
             fs::write(&path, "all of it is the person's\n").unwrap();
             let before_again = {
@@ -291,7 +291,7 @@ proptest! {
     }
 }
 
-/// The same where everything can land.
+/// Changes a tree so that everything in it can land.
 fn landing(mut tree: Tree) -> Tree {
     for case in &mut tree.files {
         case.fixer = Fixer::Edits;

@@ -1,4 +1,4 @@
-//! Random files, what a fixer and a person do to them, and what has to come of it.
+//! Random files, what a fixer and the user do to them, and the expected result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 pub const NAMES: [&str; 6] =
     ["a.md", "src/deep/naïve – ü.rs", "src/run.sh", "src/with space.txt", "docs/other.md", "z.txt"];
 pub const IN_CHANGE: usize = 4;
-/// New files that may be made, and some that may not.
+/// New files that may be created, followed by some that may not.
 pub const NEW: [&str; 6] =
     ["src/neu.rs", "src/deep/tests/t.rs", "brand-new.md", "src/.env", "lib/far.rs", "CLAUDE.md"];
 pub const MAY_BE_MADE: usize = 3;
@@ -17,11 +17,11 @@ pub const MAY_BE_MADE: usize = 3;
 pub enum Ends {
     Lf,
     CrLf,
-    /// One way between blocks, the other way in them.
+    /// One kind between blocks, the other kind in them.
     Mixed,
 }
 
-/// What one side makes of a block, which is one line to begin with.
+/// What one side does to a block, which is one line at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
     Replace,
@@ -32,9 +32,9 @@ pub enum Edit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fixer {
     Edits,
-    /// And all line ends turned into others; an empty file is filled.
+    /// Edits, and changes all line ends; an empty file is filled.
     TurnsLineEnds,
-    /// And makes it a program, or takes that away.
+    /// Edits, and toggles the executable bit.
     Chmods,
     Deletes,
     Links,
@@ -47,7 +47,7 @@ pub enum Person {
     Edits,
     Deletes,
     Chmods,
-    /// Moved it elsewhere in the project, and put a link in its place.
+    /// Moves the file elsewhere in the project and puts a link in its place.
     Links,
 }
 
@@ -66,20 +66,20 @@ pub struct Case {
 pub struct Block {
     pub fixer: Option<Edit>,
     pub person: Option<Edit>,
-    /// The person does just what the fixer does.
+    /// The user makes the same edit as the fixer.
     pub alike: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct Tree {
     pub files: Vec<Case>,
-    /// Which of `NEW` the fixer makes, and as programs.
+    /// The indexes of `NEW_FILE_NAMES` that the fixer creates, with whether they are executable.
     pub made: BTreeMap<usize, bool>,
-    /// Which of them the person makes too, and with the same text.
+    /// The indexes of those that the user creates as well, with whether the text is the same.
     pub also_made: BTreeMap<usize, bool>,
 }
 
-/// On disk: bytes and whether it is a program; a link by where it leads.
+/// An item on disk: bytes and the executable bit, or the target of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     File(Vec<u8>, bool),
@@ -88,12 +88,12 @@ pub enum Item {
 
 pub type Items = BTreeMap<String, Item>;
 
-/// What has to come of it.
+/// The expected result of a landing.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Any of these texts, by path.
+    /// Lands with any of these texts, by path.
     Lands(BTreeMap<String, BTreeSet<String>>),
-    /// The same, or not at all: both touched lines next to each other.
+    /// The same, or a refusal: both sides touched adjacent lines.
     MayLand(BTreeMap<String, BTreeSet<String>>),
     Refused,
 }
@@ -135,7 +135,7 @@ pub fn tree() -> impl Strategy<Value = Tree> {
     let made = prop_oneof![6 => flags(MAY_BE_MADE), 1 => flags(NEW.len())];
     (prop::collection::vec(case(), NAMES.len()), made, prop_oneof![6 => flags(1), 1 => flags(NEW.len())])
         .prop_map(|(mut files, made, also_made)| {
-            // What is only context is the person's alone; once in a while a fixer goes there.
+            // Context files are edited by the user alone; once in a while a fixer strays there.
             for case in &mut files[IN_CHANGE..] {
                 let strays = case.fixer == Fixer::Guts;
                 case.fixer = Fixer::Edits;
@@ -145,7 +145,7 @@ pub fn tree() -> impl Strategy<Value = Tree> {
         })
 }
 
-/// Lines of one block, after an edit by one who is called so.
+/// Returns the lines of one block after an edit by this author.
 fn lines(number: usize, edit: Option<Edit>, who: &str) -> Vec<String> {
     let old = format!("block {number}: as it was");
     match edit {
@@ -159,7 +159,7 @@ fn lines(number: usize, edit: Option<Edit>, who: &str) -> Vec<String> {
 }
 
 impl Block {
-    /// The last one of a file always keeps a line.
+    /// Makes sure that the last block of a file keeps a line.
     fn of(self, last: bool) -> Block {
         let keep = |edit: Option<Edit>| match edit {
             Some(Edit::Delete) if last => Some(Edit::Replace),
@@ -179,7 +179,7 @@ impl Case {
         self.blocks.iter().enumerate().map(move |(number, block)| (number, block.of(number == last)))
     }
 
-    /// With every block's lines as given.
+    /// Renders the file with the given lines for every block.
     fn text(&self, mut block: impl FnMut(usize, Block) -> Vec<String>) -> String {
         let (inside, between) = match self.ends {
             Ends::Lf => ("\n", "\n"),
@@ -206,7 +206,7 @@ impl Case {
         self.text(|number, _| lines(number, None, ""))
     }
 
-    /// As the fixer leaves it, line ends aside.
+    /// Returns the text as the fixer leaves it, apart from line ends.
     pub fn fixed(&self) -> String {
         if self.blocks.is_empty() && self.fixer == Fixer::TurnsLineEnds {
             return "it was empty\n".to_string();
@@ -230,7 +230,7 @@ impl Case {
         })
     }
 
-    /// Every text that both edits may come to; empty: they cannot be joined. And whether they must be.
+    /// Returns every text that both edits may merge to (empty if they cannot be merged), and whether they must merge.
     fn joined(&self) -> (BTreeSet<String>, bool) {
         if self.blocks.is_empty() {
             return (BTreeSet::from([self.fixed()]), true);
@@ -248,7 +248,7 @@ impl Case {
             }
             must = false;
             match (edit, block.fixer) {
-                // One adds behind what the other changes.
+                // One side adds after a line that the other changes.
                 (Some(Edit::Insert), Some(Edit::Replace | Edit::Delete)) => [theirs, &ours[1..]].concat(),
                 (Some(Edit::Replace | Edit::Delete), Some(Edit::Insert)) => [ours, &theirs[1..]].concat(),
                 _ => {
@@ -260,7 +260,7 @@ impl Case {
         (can.then_some(text).into_iter().collect(), must)
     }
 
-    /// Whether the fixer's copy has another file, or none.
+    /// Whether the file in the fixer's workspace differs or is missing.
     pub fn is_patched(&self) -> bool {
         match self.fixer {
             Fixer::Edits | Fixer::TurnsLineEnds | Fixer::Chmods => self.theirs() != self.base(),
